@@ -1,0 +1,42 @@
+# Needs python3, pip and make; everything else lands in .venv.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+SEED ?= 0
+
+.PHONY: demo test test-all lint format bench clean
+
+$(VENV)/.base: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -e .
+	touch $@
+
+$(VENV)/.dev: pyproject.toml $(VENV)/.base
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]'
+	touch $@
+
+demo: $(VENV)/.base ## train DQN on CartPole, then evaluate what it learned
+	$(BIN)/triax train dqn CartPole-v1 --seed $(SEED) --run-dir runs/demo-$(SEED) --overwrite
+	$(BIN)/triax evaluate runs/demo-$(SEED)
+
+test: $(VENV)/.dev ## everything that takes under 20 s a test
+	$(BIN)/pytest -n 2 --dist worksteal -m "not slow"
+
+test-all: $(VENV)/.dev ## also the long learning runs
+	$(BIN)/pytest -n 2 --dist worksteal
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+	$(BIN)/pyright
+
+format: $(VENV)/.dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.dev ## each path beside a bare jitted call that does the same work
+	$(BIN)/python benchmarks/host.py
+
+clean:
+	rm -rf $(VENV) build dist

@@ -1,0 +1,1 @@
+"""Pytrees, keys, errors, arrays, schedules, printing: JAX and NumPy only, no reinforcement learning."""

@@ -1,0 +1,34 @@
+"""PRNG keys: one key per purpose, derived by name, so that adding a purpose changes no other."""
+
+import secrets
+import zlib
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+Key = Array
+"""A JAX PRNG key: typed (``jax.random.key``) or raw ``uint32[2]`` (``jax.random.PRNGKey``)."""
+
+
+def seed_or_entropy(seed: int | None) -> int:
+    """The seed itself, or 31 fresh bits of entropy for ``None``; no global generator is touched."""
+    return secrets.randbits(31) if seed is None else int(seed)
+
+
+def make_key(seed: int | None) -> Key:
+    """A raw ``uint32[2]`` key of the seed; raw keys pass into jitted calls faster than typed ones."""
+    return jax.random.PRNGKey(seed_or_entropy(seed))
+
+
+def as_raw_key(rng: Any) -> Key:
+    """A typed or raw key as raw ``uint32`` data; traceable."""
+    if jnp.issubdtype(rng.dtype, jax.dtypes.prng_key):
+        return jax.random.key_data(rng)
+    return rng
+
+
+def fold_name(rng: Key, name: str) -> Key:
+    """The child key of ``rng`` that belongs to ``name``; traceable."""
+    return jax.random.fold_in(rng, zlib.crc32(name.encode()) & 0x7FFFFFFF)

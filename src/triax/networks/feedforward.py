@@ -1,0 +1,54 @@
+"""Layers without memory: dense and convolutional."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax.numpy as jnp
+from flax import nnx
+from jaxtyping import ArrayLike, Num
+
+from triax.networks.module import StatefulModule
+from triax.networks.types import ModuleState, SizeError, StatefulModuleOutput
+
+Activation = Callable[..., Any]
+
+
+def plain(output: Any, next_state: ModuleState = (), axes: tuple[int, ...] = ()) -> StatefulModuleOutput:
+    """The output of a layer that has neither loss (zeros of the shape ``axes``) nor metrics nor extras."""
+    return StatefulModuleOutput(next_state, output, jnp.zeros(axes), {})
+
+
+def check_features(layer: Any, x: Any, expected: int) -> None:
+    """Refuse an input whose last axis is not ``expected`` long."""
+    shape = jnp.shape(x)
+    if not shape or shape[-1] != expected:
+        raise SizeError(type(layer).__name__, expected, shape[-1] if shape else 0)
+
+
+class Dense(StatefulModule):
+    """``activation(x W + b)``, ``[batch, in_features] -> [batch, out_features]``.
+
+    Default initialisers are those of ``nnx.Linear`` (LeCun normal kernel, zero bias); further keyword
+    arguments go to it. Raises :class:`SizeError` for an input of another width.
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        rngs: nnx.Rngs,
+        activation: Activation | None = None,
+        **linear_kwargs: Any,
+    ):
+        self.in_features = in_features
+        self.out_features = out_features
+        self.linear = nnx.Linear(in_features, out_features, rngs=rngs, **linear_kwargs)
+        self.activation = activation
+
+    def __call__(
+        self, state: ModuleState, x: Num[ArrayLike, "*batch features"], rollout_extras: Any = None
+    ) -> StatefulModuleOutput:
+        """One step."""
+        check_features(self, x, self.in_features)
+        y = self.linear(jnp.asarray(x))
+        return plain(y if self.activation is None else self.activation(y))

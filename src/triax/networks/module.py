@@ -1,0 +1,64 @@
+"""The protocol of layers that may remember: one step, a whole sequence, reset, statistics."""
+
+import abc
+from typing import Any
+
+import jax
+from flax import nnx
+from jaxtyping import Array, Bool
+
+from triax.networks.types import ModuleState, StatefulModuleOutput
+from triax.networks.unrolling import check_resets, map_steps, scan_steps, select
+
+
+class StatefulModule(nnx.Module, abc.ABC):
+    """A layer that may have a carry: what it remembers within an episode.
+
+    A call sees one step: leaves ``[batch, *features]``. Parameters and running statistics are variables of
+    the module and have no batch axis; the carry is passed in and returned, and every leaf of it has one. A
+    forward pass never writes a variable that a forward pass reads (counters of RNG streams may advance).
+    """
+
+    @abc.abstractmethod
+    def __call__(
+        self, module_state: ModuleState, obs: Any, rollout_extras: Any = None
+    ) -> StatefulModuleOutput:
+        """One step; ``rollout_extras`` are what the same step gave in the rollout, ``None`` there."""
+
+    def initialize_state(self, batch_size: int) -> ModuleState:
+        """The carry at the start of ``batch_size`` episodes; ``()`` where nothing is remembered."""
+        return ()
+
+    def reset_state(self, prev_state: ModuleState) -> ModuleState:
+        """The carry at the start of the next episode; also for one environment, without batch axis.
+
+        Shapes come from ``prev_state``; nothing but the RNG keys in it may be visible in the result.
+        """
+        return prev_state
+
+    def update_statistics(self, rollout_extras: Any) -> None:
+        """Learn running statistics from the extras of a rollout, leaves ``[time, batch, *features]``."""
+
+    def unroll(
+        self, state: ModuleState, xs: Any, resets: Bool[Array, "time batch"], rollout_extras: Any = None
+    ) -> StatefulModuleOutput:
+        """The same as a call a step, over a sequence with leaves ``[time, batch, ...]``.
+
+        ``resets[t]`` says that an episode starts *at* step ``t``: the carry is replaced by ``reset_state``
+        before that step (so, after a rollout, ``resets[t + 1] = done[t]``, and ``resets[0]`` tells whether
+        ``state`` is one that has to be replaced). ``next_state`` is the carry after the last step, not reset.
+        The loss comes back as ``[time, batch]``; outputs, metrics and extras have a leading ``time`` axis.
+
+        Without carry, time is one more batch axis and the layer runs once; otherwise it is scanned.
+        """
+        check_resets(self, xs, resets)
+        if not jax.tree.leaves(state):
+            flat = map_steps(self, state, xs, resets, rollout_extras)
+            if flat is not None:
+                return flat
+        return scan_steps(self, state, xs, resets, rollout_extras)
+
+
+def reset_where(module: StatefulModule, state: ModuleState, done: Bool[Array, " batch"]) -> ModuleState:
+    """``state`` with the carries of finished environments replaced by fresh ones."""
+    return select(done, module.reset_state(state), state)

@@ -1,0 +1,111 @@
+"""What every module must obey, as functions of a module and of sequences."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import nnx
+from hypothesis import strategies as st
+
+from triax.networks import StatefulModule, StatefulModuleOutput, reset_where
+
+
+class Pure:
+    """A module as pure jitted functions of its variables: stepping in a Python loop, and ``unroll``."""
+
+    def __init__(self, module: StatefulModule):
+        self.graphdef, self.variables = nnx.split(module)
+
+        def merged() -> Callable:
+            return lambda variables: nnx.merge(self.graphdef, variables, copy=True)
+
+        merge = merged()
+
+        def step(variables, state, x, reset, extras):
+            net = merge(variables)
+            out = net(reset_where(net, state, reset), x, extras)
+            loss = jnp.broadcast_to(out.regularization_loss, reset.shape)
+            return out.replace(regularization_loss=loss), nnx.state(net)
+
+        def unroll(variables, state, xs, resets, extras):
+            net = merge(variables)
+            return net.unroll(state, xs, resets, extras), nnx.state(net)
+
+        def start(variables, batch_size):
+            net = merge(variables)
+            return net.initialize_state(batch_size)
+
+        self.step = jax.jit(step)
+        self.unroll_fn = jax.jit(unroll)
+        self.start = jax.jit(start, static_argnums=1)
+
+    def initialize_state(self, batch_size: int) -> Any:
+        return self.start(self.variables, batch_size)
+
+    def steps(self, state, xs, resets, extras=None) -> StatefulModuleOutput:
+        """The sequence, one call a step."""
+        variables, outs = self.variables, []
+        for t in range(resets.shape[0]):
+            at_t = lambda tree, t=t: jax.tree.map(lambda leaf: leaf[t], tree)
+            out, variables = self.step(variables, state, at_t(xs), resets[t], at_t(extras))
+            state = out.next_state
+            outs.append(out.replace(next_state=()))
+        stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *outs)
+        return stacked.replace(next_state=state)
+
+    def unroll(self, state, xs, resets, extras=None) -> StatefulModuleOutput:
+        """The sequence in one call."""
+        return self.unroll_fn(self.variables, state, xs, resets, extras)[0]
+
+
+def assert_trees_close(got: Any, want: Any, *, rtol: float = 1e-4, atol: float = 1e-5) -> None:
+    """Same tree, dtypes and shapes, and the same numbers to float tolerance."""
+    assert jax.tree.structure(got) == jax.tree.structure(want)
+    pairs = zip(jax.tree_util.tree_leaves_with_path(got), jax.tree.leaves(want), strict=True)
+    for (path, a), b in pairs:
+        assert (a.shape, a.dtype) == (b.shape, b.dtype), jax.tree_util.keystr(path)
+        if jnp.issubdtype(a.dtype, jax.dtypes.prng_key):
+            a, b = jax.random.key_data(a), jax.random.key_data(b)
+        np.testing.assert_allclose(a, b, rtol=rtol, atol=atol, err_msg=jax.tree_util.keystr(path))
+
+
+def assert_unroll_equals_stepping(pure: Pure, xs: Any, resets: Any, state: Any = None) -> None:
+    """Outputs, carry, losses, metrics and extras; in the rollout and in its replay."""
+    state = pure.initialize_state(resets.shape[1]) if state is None else state
+    stepped = pure.steps(state, xs, resets)
+    assert_trees_close(pure.unroll(state, xs, resets), stepped)
+    extras = stepped.rollout_extras
+    replayed = pure.steps(state, xs, resets, extras)
+    assert_trees_close(pure.unroll(state, xs, resets, extras), replayed)
+    assert_trees_close(replayed.output, stepped.output)
+    assert_trees_close(replayed.next_state, stepped.next_state)
+
+
+def normals(seed: int, *shape: int) -> jax.Array:
+    """Standard normal numbers."""
+    return jax.random.normal(jax.random.key(seed), shape)
+
+
+TIME, BATCH = 7, 3
+
+
+@st.composite
+def reset_patterns(draw: Any, time: int = TIME, batch: int = BATCH) -> jax.Array:
+    """Boolean ``[time, batch]``; resets at the first and last step and two in a row come up often."""
+    kind = draw(st.sampled_from(["random", "first", "last", "twice", "all", "none"]))
+    resets = np.zeros((time, batch), bool)
+    if kind in ("random", "twice"):
+        resets[:] = draw(
+            st.lists(st.booleans(), min_size=time * batch, max_size=time * batch).map(
+                lambda flags: np.reshape(flags, (time, batch))
+            )
+        )
+    if kind == "twice":
+        resets[2:4] = True
+    if kind in ("first", "last"):
+        resets[0 if kind == "first" else -1] = True
+    if kind == "all":
+        resets[:] = True
+    return jnp.asarray(resets)

@@ -1,0 +1,56 @@
+"""Dense and Conv against flax's layers and NumPy."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flax import nnx
+from hypothesis import given, settings
+
+from triax.networks import Dense, SizeError
+
+from .laws import BATCH, TIME, Pure, assert_unroll_equals_stepping, normals, reset_patterns
+
+PURE = Pure(Dense(4, 5, nnx.Rngs(0), nnx.tanh))
+
+
+@given(resets=reset_patterns())
+@settings(max_examples=10, deadline=None)
+def test_dense_unroll_equals_stepping(resets):
+    assert_unroll_equals_stepping(PURE, normals(0, TIME, BATCH, 4), resets)
+
+
+def test_dense_is_an_affine_map_and_an_activation():
+    dense = Dense(4, 5, nnx.Rngs(0), nnx.relu, bias_init=nnx.initializers.normal())
+    x = normals(1, 3, 4)
+    want = np.maximum(
+        np.asarray(x) @ np.asarray(dense.linear.kernel[...]) + np.asarray(dense.linear.bias[...]), 0
+    )
+    np.testing.assert_allclose(dense((), x).output, want, rtol=1e-5, atol=1e-6)
+
+
+def test_dense_refuses_another_width_with_both_sizes():
+    with pytest.raises(SizeError, match="Dense: takes 4 features on the last axis; got 3"):
+        Dense(4, 5, nnx.Rngs(0))((), jnp.zeros((2, 3)))
+
+
+def test_unroll_of_a_layer_without_carry_multiplies_once():
+    dense = Dense(4, 5, nnx.Rngs(0))
+    xs, resets = normals(0, TIME, BATCH, 4), jnp.zeros((TIME, BATCH), bool)
+    jaxpr = jax.make_jaxpr(lambda xs: dense.unroll((), xs, resets).output)(xs)
+    names = [equation.primitive.name for equation in jaxpr.eqns]
+    assert names.count("dot_general") == 1
+    assert "scan" not in names
+
+
+@pytest.mark.parametrize("resets", [None, jnp.zeros((TIME, BATCH)), jnp.zeros(TIME, bool)])
+def test_unroll_refuses_missing_or_wrong_resets(resets):
+    with pytest.raises(TypeError, match=r"resets must be a boolean array \[time, batch\]"):
+        Dense(4, 5, nnx.Rngs(0)).unroll.__wrapped__(
+            Dense(4, 5, nnx.Rngs(0)), (), normals(0, TIME, BATCH, 4), resets
+        )
+
+
+def test_unroll_refuses_inputs_of_another_length():
+    with pytest.raises(ValueError, match=r"must start with \[time, batch\] = \[2, 3\]"):
+        Dense(4, 5, nnx.Rngs(0)).unroll((), normals(0, TIME, BATCH, 4), jnp.zeros((2, 3), bool))

@@ -1,1 +1,5 @@
-"""."""
+"""Wrappers of Gymnasium environments."""
+
+from triax.wrappers.train_monitor import TrainMonitor
+
+__all__ = ["TrainMonitor"]

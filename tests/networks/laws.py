@@ -1,6 +1,5 @@
 """What every module must obey, as functions of a module and of sequences."""
 
-from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -18,10 +17,8 @@ class Pure:
     def __init__(self, module: StatefulModule):
         self.graphdef, self.variables = nnx.split(module)
 
-        def merged() -> Callable:
-            return lambda variables: nnx.merge(self.graphdef, variables, copy=True)
-
-        merge = merged()
+        def merge(variables):
+            return nnx.merge(self.graphdef, variables, copy=True)
 
         def step(variables, state, x, reset, extras):
             net = merge(variables)
@@ -48,8 +45,8 @@ class Pure:
         """The sequence, one call a step."""
         variables, outs = self.variables, []
         for t in range(resets.shape[0]):
-            at_t = lambda tree, t=t: jax.tree.map(lambda leaf: leaf[t], tree)
-            out, variables = self.step(variables, state, at_t(xs), resets[t], at_t(extras))
+            x, extra = jax.tree.map(lambda leaf, t=t: leaf[t], (xs, extras))
+            out, variables = self.step(variables, state, x, resets[t], extra)
             state = out.next_state
             outs.append(out.replace(next_state=()))
         stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *outs)

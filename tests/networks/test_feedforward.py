@@ -8,6 +8,7 @@ from flax import nnx
 from hypothesis import given, settings
 
 from triax.networks import Dense, SizeError
+from triax.networks.unrolling import check_resets
 
 from .laws import BATCH, TIME, Pure, assert_unroll_equals_stepping, normals, reset_patterns
 
@@ -23,9 +24,8 @@ def test_dense_unroll_equals_stepping(resets):
 def test_dense_is_an_affine_map_and_an_activation():
     dense = Dense(4, 5, nnx.Rngs(0), nnx.relu, bias_init=nnx.initializers.normal())
     x = normals(1, 3, 4)
-    want = np.maximum(
-        np.asarray(x) @ np.asarray(dense.linear.kernel[...]) + np.asarray(dense.linear.bias[...]), 0
-    )
+    linear = nnx.to_pure_dict(nnx.state(dense))["linear"]
+    want = np.maximum(np.asarray(x) @ np.asarray(linear["kernel"]) + np.asarray(linear["bias"]), 0)
     np.testing.assert_allclose(dense((), x).output, want, rtol=1e-5, atol=1e-6)
 
 
@@ -46,9 +46,7 @@ def test_unroll_of_a_layer_without_carry_multiplies_once():
 @pytest.mark.parametrize("resets", [None, jnp.zeros((TIME, BATCH)), jnp.zeros(TIME, bool)])
 def test_unroll_refuses_missing_or_wrong_resets(resets):
     with pytest.raises(TypeError, match=r"resets must be a boolean array \[time, batch\]"):
-        Dense(4, 5, nnx.Rngs(0)).unroll.__wrapped__(
-            Dense(4, 5, nnx.Rngs(0)), (), normals(0, TIME, BATCH, 4), resets
-        )
+        check_resets(Dense(4, 5, nnx.Rngs(0)), normals(0, TIME, BATCH, 4), resets)
 
 
 def test_unroll_refuses_inputs_of_another_length():

@@ -1,8 +1,12 @@
 """Networks of layers that may remember within an episode."""
 
+from triax.networks.container import Container, Run
+from triax.networks.containers import Concat, Map, Merge, Parallel, Sequential
 from triax.networks.delay import Delay
 from triax.networks.feedforward import Dense
 from triax.networks.module import StatefulModule, reset_where
+from triax.networks.plain import Stateless, Stochastic, as_module
+from triax.networks.randomness import reseed
 from triax.networks.types import (
     ACTIVATION_KEY,
     JaxDataclass,
@@ -14,13 +18,24 @@ from triax.networks.types import (
 
 __all__ = [
     "ACTIVATION_KEY",
+    "Concat",
+    "Container",
     "Delay",
     "Dense",
     "JaxDataclass",
+    "Map",
+    "Merge",
     "ModuleState",
     "PPONetworkOutput",
+    "Parallel",
+    "Run",
+    "Sequential",
     "SizeError",
     "StatefulModule",
     "StatefulModuleOutput",
+    "Stateless",
+    "Stochastic",
+    "as_module",
+    "reseed",
     "reset_where",
 ]

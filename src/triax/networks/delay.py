@@ -5,9 +5,9 @@ from typing import Any
 import jax
 from jaxtyping import Array, Bool
 
-from triax.networks.feedforward import plain
 from triax.networks.history import Past, Specs, push
 from triax.networks.module import StatefulModule
+from triax.networks.plain import plain
 from triax.networks.types import ModuleState, StatefulModuleOutput
 from triax.networks.unrolling import check_resets
 

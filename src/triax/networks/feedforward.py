@@ -8,14 +8,10 @@ from flax import nnx
 from jaxtyping import ArrayLike, Num
 
 from triax.networks.module import StatefulModule
+from triax.networks.plain import plain
 from triax.networks.types import ModuleState, SizeError, StatefulModuleOutput
 
 Activation = Callable[..., Any]
-
-
-def plain(output: Any, next_state: ModuleState = (), axes: tuple[int, ...] = ()) -> StatefulModuleOutput:
-    """The output of a layer that has neither loss (zeros of the shape ``axes``) nor metrics nor extras."""
-    return StatefulModuleOutput(next_state, output, jnp.zeros(axes), {})
 
 
 def check_features(layer: Any, x: Any, expected: int) -> None:

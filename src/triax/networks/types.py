@@ -83,8 +83,10 @@ class PPONetworkOutput(JaxDataclass):
 class SizeError(ValueError):
     """The features that a layer gets are not as many as it takes; containers add the names of both layers."""
 
-    def __init__(self, taker: str, expected: int, got: int, giver: str | None = None):
-        self.taker, self.expected, self.got, self.giver = taker, expected, got, giver
+    def __init__(
+        self, taker: str, expected: int, got: int, giver: str | None = None, *, inside: bool = False
+    ):
+        self.taker, self.expected, self.got, self.giver, self.inside = taker, expected, got, giver, inside
         source = f"{giver} gives {got}" if giver else f"got {got}"
         super().__init__(
             f"{taker}: takes {expected} features on the last axis; {source}. "
@@ -93,4 +95,5 @@ class SizeError(ValueError):
 
     def located(self, place: str, giver: str | None) -> "SizeError":
         """The same error seen from the container in which ``place`` is the child that failed."""
-        return SizeError(f"{place}/{self.taker}", self.expected, self.got, self.giver or giver)
+        taker = f"{place}/{self.taker}" if self.inside else f"{place} ({self.taker})"
+        return SizeError(taker, self.expected, self.got, self.giver or giver, inside=True)

@@ -1,0 +1,180 @@
+"""The one base class of modules made of modules: it routes everything, so that a container only says how data
+flows.
+"""
+
+import abc
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+from jaxtyping import Array, Bool
+
+from triax.networks.module import StatefulModule
+from triax.networks.plain import as_module
+from triax.networks.types import ModuleState, SizeError, StatefulModuleOutput
+from triax.networks.unrolling import check_resets
+
+Call = Callable[[StatefulModule, ModuleState, Any, Any], StatefulModuleOutput]
+
+
+class Run:
+    """One pass through the children of a container: ``run(name, x)`` is the output of child ``name`` on
+    ``x``.
+    """
+
+    def __init__(self, who: str, call: Call, children: dict[str, StatefulModule], states: dict, extras: dict):
+        self.who = who
+        self.outs: dict[str, StatefulModuleOutput] = {}
+        self._call, self._children, self._states, self._extras = call, children, states, extras
+
+    def __call__(self, name: str, x: Any) -> Any:
+        """Run a child; each exactly once."""
+        if name not in self._children:
+            raise KeyError(f"{self.who}: no child {name!r}; the children are {list(self._children)}.")
+        if name in self.outs:
+            raise ValueError(f"{self.who}: child {name!r} was run twice in one step; a carry is for one run.")
+        try:
+            out = self._call(self._children[name], self._states[name], x, self._extras[name])
+        except SizeError as error:
+            givers = [n for n, done in self.outs.items() if done.output is x]
+            raise error.located(name, givers[0] if givers else None) from None
+        self.outs[name] = out
+        return out.output
+
+    def check_complete(self) -> None:
+        """Refuse a pass that left a child out."""
+        idle = [name for name in self._children if name not in self.outs]
+        if idle:
+            raise ValueError(f"{self.who}: wire never ran {idle}. Run every child once, or leave it out.")
+
+
+class Container(StatefulModule):
+    """A module made of named modules; a subclass implements :meth:`wire` and nothing else.
+
+    Built from one dict or from keyword arguments; anything that :func:`as_module` takes may be a child.
+    ``children`` has them in the declared order, always. Carry and extras are dicts by name, metrics too;
+    losses are summed. Raises ``ValueError`` for no children, for a dict together with keywords, and for one
+    module under two names.
+    """
+
+    def __init__(self, modules: Mapping[str, Any] | None = None, /, **kwargs: Any):
+        who = type(self).__name__
+        if modules is not None and kwargs:
+            raise ValueError(f"{who}: give the children as one dict or as keywords, not both.")
+        children = dict(kwargs if modules is None else modules)
+        if not children:
+            raise ValueError(f"{who}: at least one child is needed.")
+        self._adopt(children)
+
+    def _adopt(self, children: Mapping[str, Any]) -> None:
+        seen: dict[int, str] = {}
+        for name, child in children.items():
+            if isinstance(child, nnx.Module) and seen.setdefault(id(child), name) != name:
+                raise ValueError(
+                    f"{type(self).__name__}: {seen[id(child)]!r} and {name!r} are the same module; a child "
+                    "cannot be "
+                    "used twice. Make a second one, or compute its output once and share that."
+                )
+        self.names = tuple(children)
+        self.components = nnx.Dict({name: as_module(child) for name, child in children.items()})
+
+    @property
+    def children(self) -> dict[str, StatefulModule]:
+        """The children by name, in declared order (``components`` has them in alphabetical order after a
+        merge).
+        """
+        return {name: self.components[name] for name in self.names}
+
+    @abc.abstractmethod
+    def wire(self, run: Run, x: Any) -> Any:
+        """The output for the input ``x``, leaves ``[batch, ...]``; ``run(name, x)`` calls a child, each
+        exactly once.
+
+        Sequences come with time folded into the batch, so what is done between children must treat each row
+        alone.
+        """
+
+    def __call__(self, state: ModuleState, x: Any, rollout_extras: Any = None) -> StatefulModuleOutput:
+        """One step."""
+        return self._pass(lambda child, s, x, e: child(s, x, e), state, x, rollout_extras, ())
+
+    def unroll(
+        self, state: ModuleState, xs: Any, resets: Bool[Array, "time batch"], rollout_extras: Any = None
+    ) -> StatefulModuleOutput:
+        """A sequence, child by child, so that only what recurs is scanned."""
+        check_resets(self, xs, resets)
+        time, batch = resets.shape
+
+        def fold(tree: Any) -> Any:
+            return jax.tree.map(lambda leaf: jnp.reshape(leaf, (time * batch, *jnp.shape(leaf)[2:])), tree)
+
+        def call(child: StatefulModule, state: ModuleState, x: Any, extras: Any) -> StatefulModuleOutput:
+            out = child.unroll(state, _unfold(x, resets), resets, extras)
+            return out.replace(output=fold(out.output))
+
+        out = self._pass(call, state, fold(xs), rollout_extras, resets.shape)
+        return out.replace(output=_unfold(out.output, resets))
+
+    def _pass(
+        self, call: Call, state: ModuleState, x: Any, extras: Any, axes: tuple[int, ...]
+    ) -> StatefulModuleOutput:
+        states = self.unpack(state, "carry")
+        by_child = dict.fromkeys(self.names) if extras is None else self.unpack(extras, "rollout_extras")
+        run = Run(type(self).__name__, call, self.children, states, by_child)
+        output = self.wire(run, x)
+        run.check_complete()
+        outs = {name: run.outs[name] for name in self.names}
+        return StatefulModuleOutput(
+            next_state=self.pack({name: out.next_state for name, out in outs.items()}),
+            output=output,
+            regularization_loss=sum((out.regularization_loss for out in outs.values()), jnp.zeros(axes)),
+            metrics={name: out.metrics for name, out in outs.items()},
+            rollout_extras=self.pack({name: out.rollout_extras for name, out in outs.items()}),
+        )
+
+    def initialize_state(self, batch_size: int) -> ModuleState:
+        """The carries of the children."""
+        return self.pack({name: child.initialize_state(batch_size) for name, child in self.children.items()})
+
+    def reset_state(self, prev_state: ModuleState) -> ModuleState:
+        """The carries of the children, each reset."""
+        states = self.unpack(prev_state, "carry")
+        return self.pack({name: child.reset_state(states[name]) for name, child in self.children.items()})
+
+    def update_statistics(self, rollout_extras: Any) -> None:
+        """Each child learns from its own extras."""
+        extras = self.unpack(rollout_extras, "rollout_extras")
+        for name, child in self.children.items():
+            child.update_statistics(extras[name])
+
+    def pack(self, by_name: dict[str, Any]) -> Any:
+        """What children gave, in the layout of this container's carry and extras."""
+        return by_name
+
+    def unpack(self, packed: Any, what: str) -> dict[str, Any]:
+        """The inverse of :meth:`pack`; raises ``ValueError`` for entries of other children."""
+        if not isinstance(packed, Mapping) or set(packed) != set(self.names):
+            got = sorted(packed) if isinstance(packed, Mapping) else type(packed).__name__
+            raise ValueError(
+                f"{type(self).__name__}: the {what} must be a dict with an entry for each of "
+                f"{list(self.names)}; "
+                f"got {got}. Is it that of another network?"
+            )
+        return {name: packed[name] for name in self.names}
+
+
+def _unfold(tree: Any, resets: Bool[Array, "time batch"]) -> Any:
+    rows = resets.size
+
+    def one(leaf: Any) -> Array:
+        if jnp.shape(leaf)[:1] != (rows,):
+            raise ValueError(
+                f"wire: each leaf between children must be [batch, ...] with batch = {rows} here (time times "
+                "batch); "
+                f"got shape {list(jnp.shape(leaf))}. What wire computes must keep the first axis."
+            )
+        return jnp.reshape(leaf, (*resets.shape, *jnp.shape(leaf)[1:]))
+
+    return jax.tree.map(one, tree)

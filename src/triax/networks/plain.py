@@ -1,0 +1,125 @@
+"""Any module or function on arrays as a layer without memory."""
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+from jaxtyping import Array, Bool
+
+from triax.networks.module import StatefulModule
+from triax.networks.randomness import key_chain, own_stream, reseed, split_keys
+from triax.networks.types import ModuleState, StatefulModuleOutput
+from triax.networks.unrolling import check_resets
+
+
+def plain(output: Any, next_state: ModuleState = (), axes: tuple[int, ...] = ()) -> StatefulModuleOutput:
+    """The output of a layer that has neither loss (zeros of the shape ``axes``) nor metrics nor extras."""
+    return StatefulModuleOutput(next_state, output, jnp.zeros(axes), {})
+
+
+class Stateless(StatefulModule):
+    """A function of arrays or an ``nnx.Module`` with one input, as a layer: ``[batch, ...] -> [batch, ...]``.
+
+    If the callable has a parameter ``is_training``, it is passed: true unless the network is in ``eval()``
+    mode.
+    """
+
+    deterministic = False
+
+    def __init__(self, layer: Callable[..., Any]):
+        self.layer: Any = layer
+        self.takes_mode = _takes_mode(layer)
+
+    def __call__(self, state: ModuleState, x: Any, rollout_extras: Any = None) -> StatefulModuleOutput:
+        """One step."""
+        return plain(self.apply(self.layer, x))
+
+    def apply(self, layer: Callable[..., Any], x: Any) -> Any:
+        """``layer`` on ``x``, told about the mode if it wants to know."""
+        return layer(x, is_training=not self.deterministic) if self.takes_mode else layer(x)
+
+
+class Stochastic(Stateless):
+    """An ``nnx.Module`` that draws random numbers (dropout), with noise that a replay reproduces.
+
+    The carry is one key an environment, which resets keep; each environment is passed through the module on
+    its own, as a batch of one. So noise depends neither on the batch nor on how often other layers drew.
+    Raises ``ValueError`` for a module that also writes other variables, such as batch statistics.
+    """
+
+    def __init__(self, layer: nnx.Module):
+        super().__init__(layer)
+        keys = nnx.state(layer, nnx.RngKey)
+        seed = jax.tree.leaves(keys)[0]
+        self.stream = own_stream(nnx.RngStream(seed, tag="noise"), "noise")
+
+    def __call__(self, state: ModuleState, x: Any, rollout_extras: Any = None) -> StatefulModuleOutput:
+        """One step."""
+        state, keys = split_keys(state)
+        return plain(self._with_noise(keys, x), state)
+
+    def initialize_state(self, batch_size: int) -> ModuleState:
+        """Keys ``[batch]``, drawn from the module's stream."""
+        return jax.random.split(self.stream(), batch_size)
+
+    def unroll(
+        self, state: ModuleState, xs: Any, resets: Bool[Array, "time batch"], rollout_extras: Any = None
+    ) -> StatefulModuleOutput:
+        """A sequence: only the keys are chained, the module runs once."""
+        check_resets(self, xs, resets)
+        state, keys = key_chain(state, resets.shape[0])
+        return plain(jax.vmap(self._with_noise)(keys, xs), state, resets.shape)
+
+    def _with_noise(self, keys: Array, x: Any) -> Any:
+        graphdef, rngs, variables = nnx.split(self.layer, nnx.RngState, ...)
+
+        def one(key: Array, x: Any) -> Any:
+            layer = nnx.merge(graphdef, rngs, variables, copy=True)
+            reseed(layer, key)
+            y = self.apply(layer, jax.tree.map(lambda leaf: leaf[None], x))
+            after = jax.tree.leaves(nnx.split(layer, nnx.RngState, ...)[2])
+            if any(a is not b for a, b in zip(after, jax.tree.leaves(variables), strict=True)):
+                raise ValueError(
+                    f"Stochastic: {type(self.layer).__name__} draws noise and writes other variables in one "
+                    "call. "
+                    "Split it into layers that do one of both."
+                )
+            return jax.tree.map(lambda leaf: leaf[0], y)
+
+        return jax.vmap(one)(keys, x)
+
+
+@functools.singledispatch
+def as_module(layer: Any) -> StatefulModule:
+    """What stands for a layer in a container, as a :class:`StatefulModule`; raises ``TypeError`` for other
+    things.
+    """
+    if not callable(layer):
+        raise TypeError(
+            "a layer must be a StatefulModule, an nnx.Module or a function of arrays; got "
+            f"{type(layer).__name__}. "
+            "Wrap lists of layers in Sequential([...]) and dicts of them in Parallel({...}) or Map({...})."
+        )
+    return Stateless(layer)
+
+
+@as_module.register
+def _(layer: StatefulModule) -> StatefulModule:
+    return layer
+
+
+@as_module.register
+def _(layer: nnx.Module) -> StatefulModule:
+    draws = jax.tree.leaves(nnx.state(layer, nnx.RngState))
+    return Stochastic(layer) if draws else Stateless(layer)
+
+
+def _takes_mode(layer: Callable[..., Any]) -> bool:
+    try:
+        return "is_training" in inspect.signature(layer).parameters
+    except ValueError:  # some NumPy and JAX functions have no signature
+        return False

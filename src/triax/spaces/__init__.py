@@ -1,1 +1,21 @@
-"""."""
+"""Gymnasium spaces and arrays: check, encode, decode, preprocess, sample."""
+
+from triax.spaces.bounds import BoxBounds
+from triax.spaces.checks import check_space, describe
+from triax.spaces.decode import decoder
+from triax.spaces.encode import encoder
+from triax.spaces.encode_batch import batch_encoder
+from triax.spaces.preprocess import default_preprocessor
+from triax.spaces.sample import safe_sample, sample_batch
+
+__all__ = [
+    "BoxBounds",
+    "batch_encoder",
+    "check_space",
+    "decoder",
+    "default_preprocessor",
+    "describe",
+    "encoder",
+    "safe_sample",
+    "sample_batch",
+]

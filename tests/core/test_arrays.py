@@ -5,7 +5,7 @@ import pytest
 import scipy.special
 import scipy.stats
 
-from triax.core.arrays import argmax, argmin, clipped_logit
+from triax.core.arrays import argmax, argmin, clipped_logit, double_relu, idx, isscalar
 
 KEY = jax.random.PRNGKey(7)
 
@@ -51,3 +51,27 @@ def test_clipped_logit_is_the_logit_inside_and_finite_at_the_edges():
     np.testing.assert_allclose(edges[:2], [np.log(1e-15), -np.log(1e-15)], rtol=1e-5)
     assert np.isfinite(edges).all()
     np.testing.assert_allclose(clipped_logit(jnp.array(0.0), epsilon=0.01), np.log(0.01), rtol=1e-5)
+
+
+def test_double_relu_puts_negative_and_positive_parts_side_by_side():
+    x = np.array([[-2.0, 3.0], [0.5, -0.0]], np.float32)
+    out = double_relu(x)
+    np.testing.assert_array_equal(out, [[-2, 0, 0, 3], [0, 0, 0.5, 0]])
+    np.testing.assert_array_equal(out[:, :2] + out[:, 2:], x)
+
+
+def test_idx_indexes_an_axis():
+    arr = np.random.default_rng(0).normal(size=(3, 4))
+    best = arr.argmax(axis=1)
+    np.testing.assert_array_equal(arr[idx(arr), best], arr.max(axis=1))
+    assert idx(arr, axis=1).shape == (4,)
+
+
+@pytest.mark.parametrize("num", [3, 2.5, True, np.float32(1), np.ones((1, 1)), jnp.ones(())])
+def test_numbers_and_arrays_of_one_are_scalars(num):
+    assert isscalar(num)
+
+
+@pytest.mark.parametrize("other", ["a", b"a", None, [1], np.ones(2), jnp.ones((0,)), {}])
+def test_anything_else_is_no_scalar(other):
+    assert not isscalar(other)

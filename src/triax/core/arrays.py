@@ -1,8 +1,12 @@
 """Functions of arrays that ``jax.numpy`` does not have."""
 
+import numbers
+from typing import Any
+
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, ArrayLike, Float, Int
+import numpy as np
+from jaxtyping import Array, ArrayLike, Float, Int, Num
 
 from triax.core.keys import Key
 
@@ -36,3 +40,19 @@ def clipped_logit(x: ArrayLike, epsilon: float = 1e-15) -> Float[Array, "..."]:
     """``log(x) - log(1 - x)`` where both arguments are at least ``epsilon``: finite at 0 and 1."""
     x = jnp.asarray(x)
     return jnp.log(jnp.maximum(x, epsilon)) - jnp.log(jnp.maximum(1 - x, epsilon))
+
+
+def double_relu(arr: ArrayLike) -> Num[Array, "..."]:
+    """Negative and positive parts side by side on the last axis, ``concat(-relu(-x), relu(x))``."""
+    arr = jnp.asarray(arr)
+    return jnp.concatenate([jnp.minimum(arr, 0), jnp.maximum(arr, 0)], axis=-1)
+
+
+def idx(arr: Any, axis: int = 0) -> Int[Array, " n"]:
+    """``arange`` of the size of one axis, to index it with."""
+    return jnp.arange(arr.shape[axis])
+
+
+def isscalar(num: Any) -> bool:
+    """Whether it is a number, or an array that holds exactly one."""
+    return np.size(num) == 1 if hasattr(num, "shape") else isinstance(num, numbers.Number)

@@ -65,7 +65,7 @@ def moments_variance(moments: Moments) -> PyTree:
     return jax.tree.map(lambda m2: m2 / count, moments.m2)
 
 
-def moments_std(moments: Moments, epsilon: float = 1e-6, empty: float = 1.0) -> PyTree:
+def moments_std(moments: Moments, epsilon: float | int = 1e-6, empty: float | int = 1.0) -> PyTree:
     """``sqrt(max(variance, epsilon))``, or ``empty`` while nothing was counted."""
     deviation = jax.tree.map(lambda v: jnp.sqrt(jnp.maximum(v, epsilon)), moments_variance(moments))
     return jax.tree.map(lambda d: jnp.where(moments.counter > 0, d, jnp.asarray(empty, d.dtype)), deviation)

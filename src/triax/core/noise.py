@@ -15,9 +15,9 @@ class OrnsteinUhlenbeckNoise:
 
     def __init__(
         self,
-        mu: float = 0.0,
-        sigma: float = 1.0,
-        theta: float = 0.15,
+        mu: float | int = 0.0,
+        sigma: float | int = 1.0,
+        theta: float | int = 0.15,
         min_value: ArrayLike | None = None,
         max_value: ArrayLike | None = None,
         random_seed: int | None = None,

@@ -54,9 +54,7 @@ def _encode_string(value: str, name: str = "value") -> str:
 
 @encode_json.register(Mapping)
 def _encode_mapping(value: Mapping, name: str = "value") -> dict[str, Any]:
-    for key in value:
-        if not isinstance(key, str):
-            raise TypeError(f"{name}: keys must be strings, got {key!r} of type {type(key).__name__}.")
+    require_string_keys(value, name)
     return {key: encode_json(item, f"{name}[{key!r}]") for key, item in value.items()}
 
 
@@ -76,6 +74,13 @@ def _encode_scalar_array(value: Any, name: str = "value") -> Any:
             "Arrays belong into the tree of a checkpoint."
         )
     return encode_json(np.asarray(value).astype(object).item(), name)
+
+
+def require_string_keys(mapping: Mapping, name: str) -> None:
+    """``TypeError`` that names the place and the first key that is no string."""
+    for key in mapping:
+        if not isinstance(key, str):
+            raise TypeError(f"{name}: keys must be strings, got {key!r} of type {type(key).__name__}.")
 
 
 def decode_json(value: Any) -> Any:

@@ -13,6 +13,16 @@ _RECENT = 64
 """How many of the latest records stay unread then: they may still be computed."""
 
 
+def check_scalars(who: str, metrics: Any) -> None:
+    """``TypeError`` unless a mapping of names to numbers or scalar arrays; looks at no value."""
+    if not isinstance(metrics, Mapping):
+        raise TypeError(f"{who}: expected a mapping of names to scalars, got {type(metrics).__name__}.")
+    for name, value in metrics.items():
+        if getattr(value, "shape", ()) != () or not hasattr(value, "__float__"):
+            what = f"shape {value.shape}" if hasattr(value, "shape") else type(value).__name__
+            raise TypeError(f"{who}: metric {name!r} must be a scalar, got {what}.")
+
+
 class EpisodeMetrics:
     """Averages of the values recorded under each name.
 
@@ -26,14 +36,7 @@ class EpisodeMetrics:
 
     def record(self, metrics: Mapping[str, Any]) -> None:
         """Adds one value per name: numbers or scalar arrays. ``TypeError`` for anything else."""
-        if not isinstance(metrics, Mapping):
-            raise TypeError(
-                f"record_metrics: expected a mapping of names to scalars, got {type(metrics).__name__}."
-            )
-        for name, value in metrics.items():
-            if getattr(value, "shape", ()) != () or not hasattr(value, "__float__"):
-                what = f"shape {value.shape}" if hasattr(value, "shape") else type(value).__name__
-                raise TypeError(f"record_metrics: metric {name!r} must be a scalar, got {what}.")
+        check_scalars("record_metrics", metrics)
         self._pending.append(dict(metrics))
         if len(self._pending) > _PENDING:
             self._fold(len(self._pending) - _RECENT)

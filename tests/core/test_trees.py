@@ -97,7 +97,7 @@ def test_shared_keys_become_the_weighted_mean(owners, seed):
             having = [j for j in range(len(params)) if key in params[j]]
             mean = sum(weights[j] * params[j][key]["w"] for j in having) / sum(weights[j] for j in having)
             np.testing.assert_allclose(
-                synced[k][key]["w"], mean if len(having) > 1 else own[key]["w"], rtol=1e-5
+                synced[k][key]["w"], mean if len(having) > 1 else own[key]["w"], rtol=1e-5, atol=1e-6
             )
 
 

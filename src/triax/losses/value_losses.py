@@ -1,9 +1,8 @@
 """Losses of value predictions: ``loss(y_true, y_pred, w=None)`` is a scalar.
 
 With sample weights ``w``, one per entry of axis 0, it is ``mean_i(w_i * L_i)``: divided by the number
-of samples, not by the sum of weights. All raise ``ValueError`` when shapes do not match or ``delta`` is
-not positive. Inputs are floats of
-any shape that is the same for both, or scalars.
+of samples, not by the sum of weights. Inputs are floats of one shape, any, or scalars. All raise
+``ValueError`` when shapes do not match or ``delta`` is not positive.
 """
 
 from typing import Any

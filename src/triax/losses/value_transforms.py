@@ -58,6 +58,8 @@ class LogTransform(ValueTransform):
     Raises ``ValueError`` unless ``scale`` is positive and finite.
     """
 
+    scale: float
+
     def __init__(self, scale: float | int = 1.0):
         self.scale = float(scale)
         if not 0 < self.scale < math.inf:
@@ -71,6 +73,8 @@ class SignedHyperbolicTransform(ValueTransform):
     Raises ``ValueError`` unless ``epsilon`` is finite and not negative.
     Source: Pohlen et al. 2018, arXiv:1805.11593, section 3.2.
     """
+
+    epsilon: float
 
     def __init__(self, epsilon: float | int = 1e-3):
         self.epsilon = float(epsilon)

@@ -13,10 +13,10 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from triax.core.errors import NonFiniteError
+from triax.core.proportional_search import FANOUT, exact_inverse_cdf, find_proportional
 
 Reducer = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
-_FANOUT = 16
 # Up to this many nodes, one cumulative sum over a whole level is as fast as descending one level further.
 _FLAT_SEARCH = 8192
 
@@ -101,9 +101,7 @@ class SegmentTree:
         first = self._bounds(start, "start")
         end = self._bounds(self.capacity if stop is None else stop, "stop")
         if first.size != end.size and 1 not in (first.size, end.size):
-            raise ValueError(
-                f"{type(self).__name__}: start and stop differ in length, {first.size} and {end.size}"
-            )
+            raise ValueError(f"{type(self).__name__}: start and stop differ in length, {first.size} and {end.size}")
         first, end = np.broadcast_arrays(first, end)
         if not np.all((first >= 0) & (first < end) & (end <= self.capacity)):
             raise IndexError(
@@ -132,9 +130,7 @@ class SegmentTree:
     def _bounds(self, bound: Any, name: str) -> Int[np.ndarray, " n"]:
         bounds = np.atleast_1d(np.asarray(bound))
         if bounds.ndim != 1 or bounds.dtype.kind not in "iu":
-            raise TypeError(
-                f"{type(self).__name__}: {name} must be an int or a 1-d array of ints; got {bound!r}"
-            )
+            raise TypeError(f"{type(self).__name__}: {name} must be an int or a 1-d array of ints; got {bound!r}")
         bounds = bounds.astype(np.int64)
         return np.where(bounds < 0, bounds + self.capacity, bounds)
 
@@ -144,9 +140,9 @@ class SegmentTree:
             return
         nodes = np.concatenate(self._written)
         for level, above in zip(self._levels, self._levels[1:], strict=False):
-            blocks = level.reshape(-1, _FANOUT)
+            blocks = level.reshape(-1, FANOUT)
             if nodes.size < len(blocks):
-                nodes = nodes // _FANOUT
+                nodes = nodes // FANOUT
                 above[nodes] = self._reduce_blocks(blocks.take(nodes, axis=0))
             else:
                 above[: len(blocks)] = self._reduce_blocks(blocks)
@@ -158,21 +154,19 @@ class SegmentTree:
             blocks = self.reducer(blocks[:, 0::2], blocks[:, 1::2])
         return blocks[:, 0]
 
-    def _reduce_ranges(
-        self, first: Int[np.ndarray, " n"], last: Int[np.ndarray, " n"]
-    ) -> Float[np.ndarray, " n"]:
+    def _reduce_ranges(self, first: Int[np.ndarray, " n"], last: Int[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
         """Reduce the leaves ``first..last`` (both included): at each level the ragged ends, then one up."""
-        columns = np.arange(_FANOUT)
+        columns = np.arange(FANOUT)
         head = np.full(first.shape, self.init_value)
         tail = head
         for level in self._levels:
-            blocks = level.reshape(-1, _FANOUT)
-            left, right = first // _FANOUT, last // _FANOUT
+            blocks = level.reshape(-1, FANOUT)
+            left, right = first // FANOUT, last // FANOUT
             whole = left == right
             open_ = first <= last
-            low = np.where(open_, first % _FANOUT, _FANOUT)[:, None]
-            high = (last % _FANOUT)[:, None]
-            ends_in_left = np.where(whole[:, None], high, _FANOUT)
+            low = np.where(open_, first % FANOUT, FANOUT)[:, None]
+            high = (last % FANOUT)[:, None]
+            ends_in_left = np.where(whole[:, None], high, FANOUT)
             ends_in_right = np.where((open_ & ~whole)[:, None], high, -1)
             in_left = (columns >= low) & (columns <= ends_in_left)
             in_right = columns <= ends_in_right
@@ -194,7 +188,7 @@ class SegmentTree:
 
     def _binary_level(self, level: int) -> Float[np.ndarray, " nodes"]:
         self._refresh()
-        steps, halvings = divmod(self.height - 1 - level, _FANOUT.bit_length() - 1)
+        steps, halvings = divmod(self.height - 1 - level, FANOUT.bit_length() - 1)
         nodes = np.full(2 ** (level + halvings), self.init_value)
         stored = self._levels[steps][: nodes.size]
         nodes[: stored.size] = stored
@@ -207,8 +201,8 @@ def _empty_levels(capacity: int, unit: float) -> list[Float[np.ndarray, " nodes"
     """Levels from the leaves to the root, each but the root padded with units to whole blocks."""
     sizes = [capacity]
     while sizes[-1] > 1 or len(sizes) == 1:
-        sizes.append(-(-sizes[-1] // _FANOUT))
-    return [np.full(-(-size // _FANOUT) * _FANOUT, unit) for size in sizes]
+        sizes.append(-(-sizes[-1] // FANOUT))
+    return [np.full(-(-size // FANOUT) * FANOUT, unit) for size in sizes]
 
 
 class SumTree(SegmentTree):
@@ -262,23 +256,11 @@ class SumTree(SegmentTree):
 
     def _find(self, shares: Float[np.ndarray, " n"]) -> Int[np.ndarray, " n"]:
         self._refresh()
-        level = self._levels[self._flat_level]
-        cumulated = np.zeros(level.size + 1)
-        np.add.accumulate(level, out=cumulated[1:])
-        total = cumulated[-1]
-        if not 0 < total < np.inf:
-            raise RuntimeError(
-                f"SumTree: the sum of the values must be positive and finite to sample; it is {total}"
-            )
-        mass = np.minimum(shares * total, np.nextafter(total, 0.0))
-        nodes = cumulated[1:].searchsorted(mass, side="right")
-        mass -= cumulated[nodes]
-        for level in reversed(self._levels[: self._flat_level]):
-            nodes, mass = _descend(level.reshape(-1, _FANOUT), nodes, mass)
-        empty = self._leaves.take(nodes) <= 0
+        found = find_proportional(self._levels[: self._flat_level + 1], shares)
+        empty = self._leaves.take(found) <= 0
         if empty.any():
-            nodes[empty] = exact_inverse_cdf(self._leaves, shares[empty])
-        return nodes
+            found[empty] = exact_inverse_cdf(self._leaves, shares[empty])
+        return found
 
     def _check_values(self, values: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
         if values.size == 0:
@@ -286,40 +268,11 @@ class SumTree(SegmentTree):
         low, high = np.minimum.reduce(values, axis=None), np.maximum.reduce(values, axis=None)
         if not (low > -np.inf and high < np.inf):
             raise NonFiniteError(
-                f"SumTree: values must be finite; got {values[~np.isfinite(values)][:5]}"
-                f" among {values.size} values"
+                f"SumTree: values must be finite; got {values[~np.isfinite(values)][:5]} among {values.size} values"
             )
         if low < 0:
             raise ValueError(f"SumTree: values must not be negative; got {low}")
         return values
-
-
-# Maps the values of sixteen children to seventeen cumulated sums, the first of them zero.
-_CUMULATE = np.triu(np.ones((_FANOUT, _FANOUT + 1)), k=1)
-
-
-def _descend(
-    blocks: Float[np.ndarray, "m width"], nodes: Int[np.ndarray, " n"], mass: Float[np.ndarray, " n"]
-) -> tuple[Int[np.ndarray, " n"], Float[np.ndarray, " n"]]:
-    """From nodes to those of their children in which ``mass`` falls, with the mass left over."""
-    # The product is four times faster than np.cumsum, but need not round alike in every column.
-    cumulated = blocks.take(nodes, axis=0) @ _CUMULATE
-    mass = np.minimum(mass, np.nextafter(cumulated[:, -1], 0.0))
-    children = (cumulated[:, 1:] > mass[:, None]).argmax(axis=1)
-    left_of_child = cumulated.ravel().take(np.arange(nodes.size) * (_FANOUT + 1) + children)
-    return nodes * _FANOUT + children, mass - left_of_child
-
-
-def exact_inverse_cdf(
-    values: Float[np.ndarray, " m"], shares: Float[np.ndarray, " n"]
-) -> Int[np.ndarray, " n"]:
-    """Where the cumulated share of ``values`` first exceeds ``shares``: O(m), never a value of zero.
-
-    A value of zero leaves the running sum as it is, so it is never the first to exceed anything.
-    """
-    cumulated = np.add.accumulate(values)
-    mass = np.minimum(shares * cumulated[-1], np.nextafter(cumulated[-1], 0.0))
-    return cumulated.searchsorted(mass, side="right")
 
 
 class MinTree(SegmentTree):

@@ -91,9 +91,7 @@ def test_gif_stops_at_the_given_length_or_that_of_the_spec(tmp_path):
     assert env.rendered == [0, 1, 2, 3, 4]
 
 
-@pytest.mark.parametrize(
-    "wrap", [lambda env: env, lambda env: gymnasium.wrappers.TransformReward(env, lambda r: r)]
-)
+@pytest.mark.parametrize("wrap", [lambda env: env, lambda env: gymnasium.wrappers.TransformReward(env, lambda r: r)])
 def test_monitored_episodes_do_not_count_wherever_the_monitor_is(tmp_path, wrap):
     monitor = TrainMonitor(Shades(3))
     env = wrap(monitor)

@@ -64,9 +64,7 @@ def test_ten_digits_are_not_too_few(store):
 
 
 def test_missing_steps_are_named_with_those_there(filled, tmp_path):
-    with pytest.raises(
-        FileNotFoundError, match=r"expected the checkpoint of step 7, found .* \[10, 200, 3000\]"
-    ):
+    with pytest.raises(FileNotFoundError, match=r"expected the checkpoint of step 7, found .* \[10, 200, 3000\]"):
         filled.load({}, step=7)
     with pytest.raises(FileNotFoundError, match=r"expected a checkpoint, found those of the steps \[\]"):
         CheckpointStore(tmp_path / "nothing").load({})

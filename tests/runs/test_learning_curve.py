@@ -10,10 +10,7 @@ from triax.runs.learning_curve import running_statistics
 
 
 def rows(steps, name, values):
-    return [
-        {"step": int(step), "time": 0.0, name: float(value)}
-        for step, value in zip(steps, values, strict=True)
-    ]
+    return [{"step": int(step), "time": 0.0, name: float(value)} for step, value in zip(steps, values, strict=True)]
 
 
 def has_colour(path, colour):
@@ -31,9 +28,7 @@ def test_draws_what_there_is(tmp_path, episodes, evaluation):
     if evaluation:
         content += rows([0, 500], evaluation, [0.0, 1.0])
     if not content:
-        with pytest.raises(
-            ValueError, match=r"'episode/return' or 'eval/episode_reward'; the log has \['loss'\]"
-        ):
+        with pytest.raises(ValueError, match=r"'episode/return' or 'eval/episode_reward'; the log has \['loss'\]"):
             plot_learning_curve(MetricsLog(rows([1], "loss", [1]), 0, 0), tmp_path / "a.png")
         return
     plot_learning_curve(MetricsLog(content, 0, 0), tmp_path / "a.png", title="a title")

@@ -58,8 +58,6 @@ def test_a_closed_writer_is_refused(tmp_path):
 
 
 def test_importing_the_wrappers_imports_no_tensorboard():  # F86
-    code = (
-        "import sys, triax.wrappers, triax.envs; print('tensorboardX' in sys.modules, 'PIL' in sys.modules)"
-    )
+    code = "import sys, triax.wrappers, triax.envs; print('tensorboardX' in sys.modules, 'PIL' in sys.modules)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.split() == ["False", "False"]

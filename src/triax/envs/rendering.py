@@ -50,9 +50,7 @@ def generate_gif(
     path = Path(filepath)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.tmp")
-    frames[0].save(
-        temporary, format="GIF", save_all=True, append_images=frames[1:], duration=duration, loop=0
-    )
+    frames[0].save(temporary, format="GIF", save_all=True, append_images=frames[1:], duration=duration, loop=0)
     os.replace(temporary, path)
 
 
@@ -126,8 +124,7 @@ def _rendered(env: gymnasium.Env) -> list[np.ndarray]:
 def _check_render_mode(who: str, env: gymnasium.Env, wanted: str) -> None:
     if env.render_mode is None:
         raise RuntimeError(
-            f"{who}: {env} has render_mode None and renders nothing. "
-            f"Try gymnasium.make(..., render_mode={wanted!r})."
+            f"{who}: {env} has render_mode None and renders nothing. Try gymnasium.make(..., render_mode={wanted!r})."
         )
 
 
@@ -136,7 +133,5 @@ def _check_size(resize_to: Any) -> tuple[int, int] | None:
         return None
     sizes = tuple(resize_to) if isinstance(resize_to, (tuple, list)) else ()
     if len(sizes) != 2 or not all(isinstance(size, (int, np.integer)) and size > 0 for size in sizes):
-        raise TypeError(
-            f"generate_gif: resize_to must be (width, height), two positive ints; got {resize_to!r}."
-        )
+        raise TypeError(f"generate_gif: resize_to must be (width, height), two positive ints; got {resize_to!r}.")
     return int(sizes[0]), int(sizes[1])

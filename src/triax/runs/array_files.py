@@ -26,9 +26,7 @@ def read_arrays(folder: Path, structs: Mapping[str, jax.ShapeDtypeStruct]) -> di
         arguments = {name: ocp.RestoreArgs(restore_type=np.ndarray) for name in _stored(structs)}
         found = checkpointer.restore(folder.absolute(), args=ocp.args.PyTreeRestore(restore_args=arguments))
     return {
-        name: _checked(name, struct, found.get(name))
-        if _size(struct)
-        else np.zeros(struct.shape, struct.dtype)
+        name: _checked(name, struct, found.get(name)) if _size(struct) else np.zeros(struct.shape, struct.dtype)
         for name, struct in structs.items()
     }
 

@@ -156,7 +156,5 @@ def _read_content(path: Path) -> dict[str, Any]:
         raise CorruptCheckpointError(f"{path}: {_CONTENT} cannot be read: {error}") from error
     found = content.get("schema") if isinstance(content, dict) else None
     if found != SCHEMA or not {"metadata", "leaves"} <= set(content):
-        raise CorruptCheckpointError(
-            f"{path}: expected a checkpoint of schema {SCHEMA}, got schema {found!r}."
-        )
+        raise CorruptCheckpointError(f"{path}: expected a checkpoint of schema {SCHEMA}, got schema {found!r}.")
     return content

@@ -44,9 +44,7 @@ def plot_learning_curve(
     from matplotlib.figure import Figure
 
     steps, returns = log.series(episode_metric)
-    mean_name = next(
-        (name for name in (f"{evaluation_metric}/mean", evaluation_metric) if _has(log, name)), None
-    )
+    mean_name = next((name for name in (f"{evaluation_metric}/mean", evaluation_metric) if _has(log, name)), None)
     if not len(steps) and mean_name is None:
         raise ValueError(
             f"plot_learning_curve: expected the metric {episode_metric!r} or {evaluation_metric!r}; "
@@ -97,9 +95,7 @@ def _draw_episodes(axes: "Axes", steps: np.ndarray, returns: np.ndarray, window:
     width = float(steps[-1] - steps[0]) / 20 if window is None else window
     every = -(-len(steps) // _DOTS)
     size = float(np.clip(200 / np.sqrt(len(steps)), 3, 16))
-    axes.scatter(
-        steps[::every], returns[::every], s=size, color=_BLUE, alpha=0.25, linewidths=0, label="episodes"
-    )
+    axes.scatter(steps[::every], returns[::every], s=size, color=_BLUE, alpha=0.25, linewidths=0, label="episodes")
     places = np.linspace(steps[0], steps[-1], _PLACES) if len(steps) > _PLACES else steps.astype(float)
     mean, low, high = running_statistics(steps, returns, places, width).T
     axes.fill_between(places, low, high, color=_BLUE, alpha=0.16, linewidth=0, label="10-90 % of them")

@@ -121,9 +121,7 @@ def read_metrics(path: str | os.PathLike) -> MetricsLog:
         row = _parse(line)
         if row is None:
             if number < len(lines):
-                raise ValueError(
-                    f"{path}, line {number}: expected a JSON object with a step, got {line[:80]!r}."
-                )
+                raise ValueError(f"{path}, line {number}: expected a JSON object with a step, got {line[:80]!r}.")
             torn = 1
         elif row.get("resume"):
             kept = [earlier for earlier in rows if earlier["step"] <= row["step"]]

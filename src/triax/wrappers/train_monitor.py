@@ -129,9 +129,7 @@ class TrainMonitor(gymnasium.Wrapper):
         self._next_period: dict[str, int] = {}
         self._begin_episode()
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Any, dict[str, Any]]:
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Logs the episode that is over, if any, and begins the next one."""
         if not self.counting:
             return self.env.reset(seed=seed, options=options)

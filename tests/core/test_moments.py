@@ -157,6 +157,13 @@ def test_leaves_of_another_shape_or_structure_are_refused():
         update_moments(moments, {"a": jnp.zeros((4, 3)), "b": jnp.zeros(4)}, weights=jnp.ones((4, 1)))
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_float64_example_of_a_gymnasium_space_does_not_warn():
+    moments = init_moments({"a": np.zeros(3), "b": 0.0, "c": jax.ShapeDtypeStruct((2,), jnp.int32)})
+    assert {x.dtype for x in jax.tree.leaves(moments)} == {jnp.dtype("float32")}
+    assert moments.mean["c"].shape == (2,)
+
+
 def test_integer_and_half_precision_samples_accumulate_in_float32():
     moments = init_moments({"i": np.uint8(0), "h": jnp.zeros((), jnp.bfloat16)})
     batch = {"i": jnp.array([250, 255], jnp.uint8), "h": jnp.array([1.0, 3.0], jnp.bfloat16)}

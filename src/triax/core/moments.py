@@ -73,7 +73,7 @@ def moments_std(moments: Moments, epsilon: float | int = 1e-6, empty: float | in
 
 def _accumulator_dtype(leaf: Any) -> jnp.dtype:
     dtype = leaf.dtype if hasattr(leaf, "dtype") else jnp.result_type(leaf)
-    return jnp.result_type(dtype, jnp.float32)
+    return jnp.result_type(jax.dtypes.canonicalize_dtype(dtype), jnp.float32)
 
 
 def _leaves(moments: Moments) -> list[tuple[Array, ...]]:
@@ -81,9 +81,7 @@ def _leaves(moments: Moments) -> list[tuple[Array, ...]]:
     return list(zip(*map(jax.tree.leaves, fields), strict=True))
 
 
-def _merge_leaf(
-    a: tuple[Array, ...], b: tuple[Array, ...], count_a: Array, share: Array
-) -> tuple[Array, ...]:
+def _merge_leaf(a: tuple[Array, ...], b: tuple[Array, ...], count_a: Array, share: Array) -> tuple[Array, ...]:
     mean_a, rest_a, m2_a, m2_rest_a = a
     mean_b, rest_b, m2_b, m2_rest_b = b
     shift, shift_rest = _two_sum(mean_b, -mean_a)
@@ -105,9 +103,7 @@ def _moments_of(batch: PyTree, example: PyTree, weights: ArrayLike | None) -> Mo
     examples = jax.tree.leaves(example)
     leaves = [jnp.asarray(x) for x in jax.tree.leaves(batch)]
     leading = _leading_shape(leaves, examples)
-    flat = [
-        x.reshape(math.prod(leading), *e.shape).astype(e.dtype) for x, e in zip(leaves, examples, strict=True)
-    ]
+    flat = [x.reshape(math.prod(leading), *e.shape).astype(e.dtype) for x, e in zip(leaves, examples, strict=True)]
     weight = _sample_weights(flat, weights, leading)
     parts = [_moments_of_leaf(x, weight) for x in flat]
     structure = jax.tree.structure(example)
@@ -127,9 +123,7 @@ def _leading_shape(leaves: list[Array], examples: list[Array]) -> tuple[int, ...
     return shapes.pop()
 
 
-def _sample_weights(
-    leaves: list[Array], weights: ArrayLike | None, leading: tuple[int, ...]
-) -> Float[Array, " n"]:
+def _sample_weights(leaves: list[Array], weights: ArrayLike | None, leading: tuple[int, ...]) -> Float[Array, " n"]:
     """The weight of each sample: zero where an entry's square cannot be summed (NaN compares as false)."""
     given = jnp.ones(leading) if weights is None else jnp.asarray(weights)
     if given.shape != leading:

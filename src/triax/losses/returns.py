@@ -32,9 +32,7 @@ def td_errors(
     discount: ArrayLike,
 ) -> Float[Array, "time *batch"]:
     r"""One-step errors :math:`r_t + \gamma (1 - \text{terminated}_t) V(s'_t) - V(s_t)`."""
-    steps = as_steps(
-        "td_errors", rewards=rewards, values=values, next_values=next_values, terminated=terminated
-    )
+    steps = as_steps("td_errors", rewards=rewards, values=values, next_values=next_values, terminated=terminated)
     return steps["rewards"] + bootstrap(steps, discount) - steps["values"]
 
 
@@ -92,7 +90,7 @@ def discounted_returns(
     Where an episode is cut short or the window ends, ``next_values`` stands for the rest; without it
     nothing does.
     """
-    after = jnp.zeros(jnp.shape(rewards)) if next_values is None else next_values
+    after = jnp.zeros(jnp.shape(rewards), jnp.float32) if next_values is None else next_values
     return lambda_returns(rewards, after, terminated, truncated, discount=discount, lambda_=1.0)
 
 

@@ -1,1 +1,5 @@
-"""."""
+"""Agents: algorithms assembled from approximators and rules."""
+
+from triax.agents.dqn import DQN, DQNConfig
+
+__all__ = ["DQN", "DQNConfig"]

@@ -1,0 +1,57 @@
+"""Timing of calls that take microseconds: interleaved rounds, the median of each."""
+
+import statistics
+import time
+from collections.abc import Callable
+
+from rich.console import Console
+from rich.table import Table
+
+
+def microseconds(calls: dict[str, Callable], *, rounds: int = 15, seconds_per_round: float = 0.03) -> dict[str, float]:
+    """The median time of each call over rounds that take turns, so that drift of the machine hits all alike."""
+    counts = {}
+    for name, call in calls.items():
+        for _ in range(20):
+            call()
+        began = time.perf_counter()
+        for _ in range(20):
+            call()
+        counts[name] = max(5, int(20 * seconds_per_round / (time.perf_counter() - began)))
+    samples: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(rounds):
+        for name, call in calls.items():
+            began = time.perf_counter()
+            for _ in range(counts[name]):
+                call()
+            samples[name].append((time.perf_counter() - began) / counts[name])
+    return {name: 1e6 * statistics.median(times) for name, times in samples.items()}
+
+
+class Report:
+    """A table of measurements beside their floors and budgets."""
+
+    def __init__(self, title: str) -> None:
+        self._table = Table("call", "time (us)", "floor (us)", "ratio", "budget", "", title=title)
+        self._table.columns[0].no_wrap = True
+        self.failed: list[str] = []
+
+    def ratio(self, name: str, call: Callable, floor: Callable, *, at_most: float) -> None:
+        """Measure a call against its floor."""
+        times = microseconds({"call": call, "floor": floor})
+        ratio = times["call"] / times["floor"]
+        self._row(name, times["call"], f"{times['floor']:.1f}", f"{ratio:.2f}", f"<= {at_most} x", ratio <= at_most)
+
+    def absolute(self, name: str, call: Callable, *, at_most: float) -> None:
+        """Measure a call against a number of microseconds."""
+        (elapsed,) = microseconds({"call": call}).values()
+        self._row(name, elapsed, "", "", f"< {at_most} us", elapsed < at_most)
+
+    def _row(self, name: str, elapsed: float, floor: str, ratio: str, budget: str, ok: bool) -> None:
+        if not ok:
+            self.failed.append(name)
+        self._table.add_row(name, f"{elapsed:.1f}", floor, ratio, budget, "ok" if ok else "MISSED")
+
+    def show(self) -> None:
+        """Print the table."""
+        Console(width=110).print(self._table)

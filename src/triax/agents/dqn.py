@@ -1,0 +1,134 @@
+"""DQN with soft target updates: the concepts assembled into an agent that a Gymnasium loop drives."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import optax
+from gymnasium.spaces import Discrete
+from jaxtyping import PyTree
+
+from triax.agents.default_networks import ActionValues
+from triax.core.schedules import StepwiseLinearFunction
+from triax.experience_replay import PrioritizedReplayBuffer, SimpleReplayBuffer
+from triax.functions import EpsilonGreedy, Q
+from triax.reward_tracing import NStep
+from triax.td_learning import DoubleQLearning, QLearning
+
+
+@dataclass(frozen=True)
+class DQNConfig:
+    """How DQN learns (Mnih et al. 2015; double: van Hasselt et al. 2015; prioritized: Schaul et al. 2015)."""
+
+    hidden: tuple[int, ...] = (128, 128)
+    """Widths of the hidden layers."""
+    learning_rate: float = 1e-3
+    """Step size of Adam at the start; it falls linearly to a tenth over the run."""
+    gamma: float = 0.99
+    """Discount factor."""
+    n_step: int = 1
+    """Steps of each return before it bootstraps."""
+    double: bool = True
+    """Pick the next action with the online network."""
+    prioritized: bool = False
+    """Replay in proportion to the TD error."""
+    buffer_size: int = 50_000
+    """Transitions that are kept."""
+    batch_size: int = 64
+    """Transitions per update."""
+    learning_starts: int = 1_000
+    """Transitions gathered before the first update."""
+    update_every: int = 1
+    """Steps between updates."""
+    tau: float = 0.005
+    """Weight of the online network in each soft update of the target."""
+    epsilon_start: float = 1.0
+    """Exploration at first."""
+    epsilon_final: float = 0.05
+    """Exploration at last."""
+    epsilon_steps: int = 10_000
+    """Steps over which exploration falls linearly."""
+    max_grad_norm: float = 10.0
+    """Gradients are scaled down to this norm."""
+
+
+class DQN:
+    """An agent for ``Discrete`` actions, made of ``Q``, ``EpsilonGreedy``, ``NStep``, replay and ``QLearning``.
+
+    Args:
+        env: anything with ``observation_space`` and ``action_space``.
+        config: how it learns.
+        total_steps: the length of the run, which schedules span.
+        seed: decides weights, exploration and replay.
+        func: a q-function of type 2 in any form that ``Q`` takes; default a multi-layer perceptron.
+
+    Raises:
+        TypeError: the action space is not ``Discrete``.
+    """
+
+    name: ClassVar[str] = "dqn"
+
+    def __init__(
+        self,
+        env: Any,
+        config: DQNConfig | None = None,
+        *,
+        total_steps: int = 100_000,
+        seed: int = 0,
+        func: Any = None,
+    ) -> None:
+        if not isinstance(env.action_space, Discrete):
+            raise TypeError(f"DQN: needs a Discrete action space; got {env.action_space}.")
+        self.config = config = config or DQNConfig()
+        self.q = Q(func or ActionValues.factory(env, config.hidden), env, random_seed=seed)
+        self.q_targ = self.q.copy()
+        self.pi = EpsilonGreedy(self.q, epsilon=config.epsilon_start)
+        rule = DoubleQLearning if config.double else QLearning
+        self.rule = rule(self.q, q_targ=self.q_targ, optimizer=_optimizer(config, total_steps))
+        self.tracer = NStep(config.n_step, config.gamma)
+        buffer = PrioritizedReplayBuffer if config.prioritized else SimpleReplayBuffer
+        self.buffer = buffer(config.buffer_size, random_seed=seed)
+        self._epsilon = StepwiseLinearFunction((0, config.epsilon_start), (config.epsilon_steps, config.epsilon_final))
+        self.step = 0
+
+    def act(self, s: Any) -> Any:
+        """An exploring action."""
+        self.pi.epsilon = self._epsilon(self.step)
+        return self.pi(s)
+
+    def act_greedily(self, s: Any) -> Any:
+        """The action of the highest value."""
+        return self.pi.mode(s)
+
+    def observe(
+        self, s: Any, a: Any, r: float, terminated: bool, truncated: bool, s_next: Any
+    ) -> dict[str, Any] | None:
+        """Take in one step and, when it is time, learn: the metrics of the update, on the device."""
+        self.step += 1
+        self.tracer.add(s, a, r, terminated, truncated=truncated, s_next=s_next)
+        while self.tracer:
+            self.buffer.add(self.tracer.pop())
+        ready = len(self.buffer) >= max(self.config.learning_starts, self.config.batch_size)
+        return self._learn() if ready and self.step % self.config.update_every == 0 else None
+
+    def _learn(self) -> dict[str, Any]:
+        batch = self.buffer.sample(self.config.batch_size)
+        metrics, td_error = self.rule.update(batch, return_td_error=True)
+        if isinstance(self.buffer, PrioritizedReplayBuffer):
+            self.buffer.update(batch.idx, td_error)
+        self.q_targ.soft_update(self.q, self.config.tau)
+        return metrics
+
+    def weights(self) -> PyTree:
+        """What acting needs, for a checkpoint."""
+        return {"params": self.q.params, "function_state": self.q.function_state}
+
+    def set_weights(self, weights: PyTree) -> None:
+        """Act with the weights of a checkpoint."""
+        self.q.params, self.q.function_state = weights["params"], weights["function_state"]
+
+
+def _optimizer(config: DQNConfig, total_steps: int) -> optax.GradientTransformation:
+    learning_rate = optax.linear_schedule(
+        config.learning_rate, 0.1 * config.learning_rate, max(1, total_steps // config.update_every)
+    )
+    return optax.chain(optax.clip_by_global_norm(config.max_grad_norm), optax.adam(learning_rate))

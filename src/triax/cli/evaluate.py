@@ -1,0 +1,29 @@
+"""``triax evaluate``: what a run has learned."""
+
+import gymnasium
+
+from triax.agents import DQN
+from triax.cli.commands import Evaluate, TrainDQN
+from triax.cli.train import BEST
+from triax.loops import evaluate
+from triax.runs import CheckpointStore, Run
+
+
+def evaluate_run(command: Evaluate) -> int:
+    """Print mean and spread of the returns; the exit code."""
+    run = Run.open(command.run)
+    config = run.load_config(TrainDQN)
+    env = gymnasium.make(config.env)
+    agent = DQN(env, config.agent, total_steps=config.total_steps, seed=config.seed)
+    best = CheckpointStore(run.path / BEST, keep=1)
+    store = run.checkpoints if command.last or best.latest_step() is None else best
+    checkpoint = store.load(agent.weights())
+    agent.set_weights(checkpoint.tree)
+    returns = evaluate(agent.act_greedily, env, num_episodes=command.episodes, seed=command.seed)
+    env.close()
+    print(
+        f"{config.env}, {config.algorithm}, weights of step {checkpoint.metadata['step']:,}:"
+        f" mean return {returns.mean():.1f} +- {returns.std():.1f} over {command.episodes} episodes"
+        f" (min {returns.min():.1f}, max {returns.max():.1f})"
+    )
+    return 0

@@ -1,0 +1,110 @@
+"""``triax train``: an agent, a Gymnasium loop, and a run directory."""
+
+import math
+import time
+from pathlib import Path
+
+import gymnasium
+
+from triax.agents import DQN
+from triax.cli.commands import TrainDQN
+from triax.loops import Progressed, evaluate, run_gymnasium
+from triax.runs import CheckpointStore, CleanInterrupt, Progress, Run
+from triax.wrappers import TrainMonitor
+
+BEST, LAST = "best", "checkpoints"
+
+
+def train(command: TrainDQN) -> int:
+    """Train, leave a run directory, and print where; the exit code."""
+    env = TrainMonitor(gymnasium.make(command.env))
+    agent = DQN(env, command.agent, total_steps=command.total_steps, seed=command.seed)
+    path = command.run_dir or Path("runs") / f"{command.algorithm}-{command.env.replace('/', '_')}-{command.seed}"
+    with (
+        Run.create(path, command, overwrite=command.overwrite) as run,
+        Evaluator(command, agent, run) as evaluator,
+    ):
+        began = time.monotonic()
+        progress = Progress(command.total_steps, description=f"{command.algorithm} {command.env}")
+        with progress, CleanInterrupt() as interrupt:
+            hooks = [
+                EpisodeLog(env, run),
+                evaluator,
+                lambda p: progress.update(p.step, env.avg_G if env.ep > 1 else None),
+                lambda p: interrupt.requested,
+            ]
+            steps = run_gymnasium(agent, env, command.total_steps, hooks=hooks, seed=command.seed)
+            evaluator.save_last(steps)
+            curve = run.write_learning_curve(title=f"{command.algorithm} on {command.env}, seed {command.seed}")
+        env.close()
+    _report(run, evaluator, steps, time.monotonic() - began, curve, stopped=interrupt.requested)
+    return 130 if interrupt.requested else 0
+
+
+class EpisodeLog:
+    """Writes the return and the averaged metrics of each episode to the run."""
+
+    def __init__(self, env: TrainMonitor, run: Run) -> None:
+        self._env, self._run = env, run
+
+    def __call__(self, progressed: Progressed) -> None:
+        """Record metrics; at the end of an episode write them down."""
+        if progressed.metrics is not None:
+            self._env.record_metrics(progressed.metrics)
+        if progressed.episode_ended:
+            episode = {
+                "episode/return": self._env.G,
+                "episode/steps": self._env.t,
+                "episode/avg_return": self._env.avg_G,
+            }
+            self._run.log(progressed.step, {**episode, **self._env.get_metrics()})
+
+
+class Evaluator:
+    """Evaluates the greedy policy now and then, keeps the best weights, and stops when the goal is reached."""
+
+    def __init__(self, command: TrainDQN, agent: DQN, run: Run) -> None:
+        self._command, self._agent, self._run = command, agent, run
+        self._env = gymnasium.make(command.env)
+        threshold = self._env.spec.reward_threshold if self._env.spec else None
+        goal = command.stop_at if command.stop_at is not None else threshold
+        self._goal = math.inf if goal is None else goal
+        self._best_store = CheckpointStore(run.path / BEST, keep=1)
+        self.best: float = -math.inf
+
+    def __enter__(self) -> "Evaluator":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._env.close()
+
+    def __call__(self, progressed: Progressed) -> bool:
+        """Evaluate when it is time; ``True`` once the goal is reached."""
+        if progressed.step % self._command.eval_every and progressed.step != self._command.total_steps:
+            return False
+        returns = evaluate(
+            self._agent.act_greedily,
+            self._env,
+            num_episodes=self._command.eval_episodes,
+            seed=self._command.seed,
+        )
+        mean = float(returns.mean())
+        self._run.log(
+            progressed.step,
+            {"eval/episode_reward/mean": mean, "eval/episode_reward/std": float(returns.std())},
+        )
+        if mean > self.best:
+            self.best = mean
+            self._best_store.save(progressed.step, self._agent.weights(), {"eval_mean": mean})
+        return mean >= self._goal
+
+    def save_last(self, step: int) -> None:
+        """The weights at the end of training."""
+        self._run.checkpoints.save(step, self._agent.weights())
+
+
+def _report(run: Run, evaluator: Evaluator, steps: int, seconds: float, curve: Path, *, stopped: bool) -> None:
+    print(f"{'Stopped' if stopped else 'Done'} after {steps:,} steps in {seconds:.0f} s.")
+    if math.isfinite(evaluator.best):
+        print(f"Best mean return over {evaluator._command.eval_episodes} evaluation episodes: {evaluator.best:.1f}")
+    print(f"Run: {run.path}  (curve: {curve.name}; evaluate with: triax evaluate {run.path})")

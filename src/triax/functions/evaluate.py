@@ -1,0 +1,63 @@
+"""The one jitted call behind every shell method: preprocess, forward pass, finish, next key."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import PyTree
+
+from triax.core.keys import Key
+
+Preprocessor = Callable[[Any, Any], PyTree]
+"""``f(rng, x) -> X``: clean to raw, batched."""
+Prepare = Callable[..., tuple]
+"""``(rng, *clean_inputs) -> preprocessed inputs``, each with a batch axis."""
+Finish = Callable[[Key, PyTree], PyTree]
+"""``(rng, output) -> result``; rows are still batched."""
+
+
+def evaluator(forward: Callable, prepare: Prepare, finish: Finish) -> Callable:
+    """A jitted ``(params, function_state, key, carry, *inputs) -> (result of the first row, carry, next key)``.
+
+    Runs in evaluation mode and drops the new function state.
+    """
+
+    @jax.jit
+    def call(params: Any, function_state: Any, key: Key, carry: Any, *inputs: Any) -> tuple:
+        key, rng_prepare, rng_forward, rng_finish = jax.random.split(key, 4)
+        prepared = prepare(rng_prepare, *inputs)
+        output, carry, _ = forward(params, function_state, rng_forward, carry, *prepared, False)
+        result = finish(rng_finish, output)
+        return jax.tree.map(lambda leaf: leaf[0], result), carry, key
+
+    return call
+
+
+def flatten_actions(fn: Callable[..., PyTree]) -> Callable[..., PyTree]:
+    """``fn`` on leaves ``[batch, actions, ...]``: both axes are one for ``fn``; its last argument is the output."""
+
+    def flat_fn(*args: Any) -> PyTree:
+        *others, output = args
+        batch, actions = jax.tree.leaves(output)[0].shape[:2]
+        flat = jax.tree.map(lambda leaf: leaf.reshape(batch * actions, *leaf.shape[2:]), output)
+        return jax.tree.map(lambda leaf: leaf.reshape(batch, actions, *leaf.shape[1:]), fn(*others, flat))
+
+    return flat_fn
+
+
+def host_array(value: Any) -> np.ndarray:
+    """A result as a NumPy array of its own (writable, 0-d for a scalar)."""
+    return np.array(value)
+
+
+def host_tree(value: PyTree) -> PyTree:
+    """Every leaf as ``host_array``."""
+    return jax.tree.map(host_array, value)
+
+
+def with_carry(result: Any, carry: Any, given: Any, has_logp: bool = False) -> Any:
+    """Callers that passed a carry get the next one back, after their result."""
+    if given is None:
+        return result
+    return (*result, carry) if has_logp else (result, carry)

@@ -1,0 +1,73 @@
+"""``StochasticTransitionModel``: the distribution of the next observation."""
+
+from typing import Any, ClassVar
+
+from triax.functions.decoding import SpaceDecoding
+from triax.functions.evaluate import Preprocessor
+from triax.functions.example_data import ModelTypes, model_type_examples
+from triax.functions.policy import dist_params_output
+from triax.functions.stochastic_state_action import StochasticStateActionFunction
+from triax.proba_dists import ProbaDist
+from triax.spaces import check_space
+
+
+class StochasticTransitionModel(StochasticStateActionFunction):
+    r"""The distribution of the next observation, :math:`p(s' \mid s, a)`. Results are members of the space.
+
+    Args:
+        func: type 1 ``func(S, A, is_training)`` or type 2 ``func(S, is_training)`` returns the parameters of
+            ``proba_dist``, for type 2 with an axis of ``n`` actions after the batch axis; in any of the four forms of
+            :func:`lift`.
+        env: anything with ``observation_space`` and ``action_space``.
+        observation_preprocessor: ``f(rng, s) -> S``, traceable; default ``proba_dist.preprocess_variate``.
+        action_preprocessor, random_seed: as in :class:`Q`.
+        proba_dist: a distribution over the observation space; default ``ProbaDist(observation_space)``.
+
+    Raises:
+        TypeError: as for ``Policy``.
+    """
+
+    kinds: ClassVar[frozenset[str]] = frozenset({"transition", "stochastic"})
+
+    def __init__(
+        self,
+        func: Any,
+        env: Any,
+        observation_preprocessor: Preprocessor | None = None,
+        action_preprocessor: Preprocessor | None = None,
+        proba_dist: Any = None,
+        random_seed: int | None = None,
+    ) -> None:
+        check_space(env.observation_space, who=type(self).__name__, argument="observation_space")
+        self.proba_dist = proba_dist or ProbaDist(env.observation_space)
+        self._set_up_state_action(
+            func,
+            env,
+            dist_params_output(self.proba_dist),
+            observation_preprocessor=observation_preprocessor or self.proba_dist.preprocess_variate,
+            action_preprocessor=action_preprocessor,
+            random_seed=random_seed,
+        )
+        self._set_up_calls(SpaceDecoding(self.proba_dist))
+
+    @classmethod
+    def example_data(
+        cls,
+        env: Any,
+        action_preprocessor: Preprocessor | None = None,
+        proba_dist: Any = None,
+        batch_size: int = 1,
+        random_seed: int | None = None,
+    ) -> ModelTypes:
+        """Example inputs and outputs of ``func`` in both forms."""
+        check_space(env.observation_space, who=f"{cls.__name__}.example_data", argument="observation_space")
+        dist = proba_dist or ProbaDist(env.observation_space)
+        return model_type_examples(
+            env,
+            dist_params_output(dist),
+            owner=cls.__name__,
+            observation_preprocessor=dist.preprocess_variate,
+            action_preprocessor=action_preprocessor,
+            batch_size=batch_size,
+            random_seed=random_seed,
+        )

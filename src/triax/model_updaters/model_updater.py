@@ -1,0 +1,144 @@
+"""``ModelUpdater``: transition models and reward functions from data."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float, PyTree
+
+from triax.core.keys import Key, fold_name
+from triax.functions import is_reward_function, is_stochastic, is_transition_model
+from triax.learning import BatchEncoder, LossOutput, Updater, clip_weights
+from triax.learning.estimates import estimate_of
+from triax.losses.value_losses import huber
+from triax.regularizers import Regularizer
+from triax.reward_tracing import TransitionBatch
+
+
+class ModelUpdater(Updater):
+    """Trains a model of the environment on one-step transitions (trace with ``n=1``).
+
+    Deterministic models regress with ``loss_function``, leaf by leaf: transition models to the preprocessed
+    ``S_next``, reward functions to the transformed ``Rn``. Stochastic models maximise the likelihood of what was
+    observed: transition models minimise its negative log-probability, binned rewards the cross-entropy with the
+    reward projected on the bins, quantiles the quantile Huber loss.
+
+    Args:
+        model: a transition model or reward function, deterministic or stochastic.
+        optimizer: an optax ``GradientTransformation``; default Adam with learning rate 1e-3.
+        loss_function: ``(y_true, y_pred, w=None) -> scalar`` for deterministic models; default ``huber``.
+        regularizer: of the stochastic model itself; added to the loss.
+
+    Raises:
+        TypeError: an argument is of another kind; ``loss_function`` with a stochastic model; ``regularizer`` with a
+            deterministic one or of another function.
+    """
+
+    weight_clip: tuple[float, float] | None = (0.0, 10.0)
+
+    def __init__(
+        self,
+        model: Any,
+        optimizer: optax.GradientTransformation | None = None,
+        loss_function: Callable | None = None,
+        regularizer: Regularizer | None = None,
+    ) -> None:
+        if not (is_transition_model(model) or is_reward_function(model)):
+            raise TypeError(
+                f"ModelUpdater: model must be a transition model or a reward function; got {type(model).__name__}."
+            )
+        if loss_function is not None and is_stochastic(model):
+            raise TypeError("ModelUpdater: a stochastic model is trained by likelihood; leave loss_function out.")
+        if regularizer is not None:
+            self._check_regularizer(regularizer, model)
+        self._loss_function = loss_function or huber
+        self.regularizer = regularizer
+        self._encoder = BatchEncoder("ModelUpdater", model.observation_space, model.action_space)
+        super().__init__(model, optimizer)
+
+    @staticmethod
+    def _check_regularizer(regularizer: Any, model: Any) -> None:
+        if not isinstance(regularizer, Regularizer):
+            raise TypeError(f"ModelUpdater: regularizer must be a Regularizer; got {type(regularizer).__name__}.")
+        if regularizer.f is not model:
+            raise TypeError("ModelUpdater: regularizer must be one of the (stochastic) model itself.")
+        if regularizer.needs_extra_info:
+            raise TypeError(f"ModelUpdater: a {type(regularizer).__name__} is for policies.")
+
+    @property
+    def model(self) -> Any:
+        """The model in training."""
+        return self._trained
+
+    @property
+    def loss_function(self) -> Callable:
+        """``(y_true, y_pred, w=None) -> scalar`` of a deterministic model; fixed at construction."""
+        return self._loss_function
+
+    @property
+    def hyperparams(self) -> dict[str, Any]:
+        """Those of the regularizer; the values may change between steps."""
+        return {"regularizer": {} if self.regularizer is None else self.regularizer.hyperparams}
+
+    def _context(self) -> PyTree:
+        return self.hyperparams
+
+    def _encode(self, transition_batch: Any) -> TransitionBatch:
+        return self._encoder(transition_batch)
+
+    def _loss(self, params: Any, function_state: Any, rng: Key, context: Any, batch: Any) -> tuple:
+        model = self._trained
+        rng_forward, rng_target = fold_name(rng, "forward"), fold_name(rng, "target")
+        S, A = (
+            model.observation_preprocessor(rng_forward, batch.S),
+            model.action_preprocessor(rng_forward, batch.A),
+        )
+        output, new_state = model.function_type1(params, function_state, rng_forward, S, A, True)
+        W = clip_weights(batch.W, self.weight_clip)
+        if is_reward_function(model):
+            bare = self._reward_loss(output, batch, W)
+        else:
+            bare = self._state_loss(output, batch, W, rng_target)
+        loss, metrics = bare, {}
+        if self.regularizer is not None:
+            term = self.regularizer.function(output, **context["regularizer"])
+            metrics = self.regularizer.metrics_func(output, **context["regularizer"])
+            loss = loss + jnp.mean(W * term)
+        metrics = {"ModelUpdater/loss": loss, "ModelUpdater/loss_bare": bare, **metrics}
+        return loss, LossOutput(new_state, metrics)
+
+    def _reward_loss(self, output: PyTree, batch: Any, W: Float[Array, " batch"]) -> Float[Array, ""]:
+        estimate = estimate_of(self._trained)
+        target = estimate.backup(jax.lax.stop_gradient(estimate.single(output)), batch.Rn, jnp.zeros_like(batch.Rn))
+        return estimate.loss(self._loss_function, target, output, W)
+
+    def _state_loss(self, output: PyTree, batch: Any, W: Float[Array, " batch"], rng: Key) -> Float[Array, ""]:
+        model = self._trained
+        if is_stochastic(model):
+            X = model.proba_dist.preprocess_variate(rng, batch.S_next)
+            return -jnp.mean(W * model.proba_dist.log_proba(output, X))
+        target = model.observation_preprocessor(rng, batch.S_next)
+        losses = jax.tree.map(lambda y_true, y_pred: self._leaf_loss(y_true, y_pred, W), target, output)
+        return jnp.sum(jnp.stack(jax.tree.leaves(losses)))
+
+    def _leaf_loss(self, y_true: Array, y_pred: Array, W: Float[Array, " batch"]) -> Float[Array, ""]:
+        """The mean over components of the loss of each."""
+        batch = y_true.shape[0]
+        columns = jax.vmap(lambda t, p: self._loss_function(t, p, W), in_axes=1)
+        return jnp.mean(columns(y_true.reshape(batch, -1), y_pred.reshape(batch, -1)))
+
+    def update(self, transition_batch: Any) -> dict[str, Any]:
+        """Train in place on one batch: metrics ``ModelUpdater/loss``, ``/loss_bare``, ``/grads_max``, ``/grads_norm``.
+
+        Raises:
+            ValueError: the batch holds NaN, an action outside the space, or leaves that disagree.
+            NonFiniteError: the step before had gradients that are not finite; it was left out.
+        """
+        return self._update(transition_batch)[0]
+
+    def grads_and_metrics(self, transition_batch: Any) -> tuple[PyTree, PyTree, dict[str, Any]]:
+        """``(grads, function_state, metrics)`` of a batch; nothing is trained."""
+        grads, output = self._gradients(transition_batch)
+        return grads, output.function_state, output.metrics

@@ -1,0 +1,69 @@
+"""``VanillaPG`` and ``PPOClip``: objectives on the likelihood of the actions that were taken."""
+
+from typing import Any, ClassVar
+
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jaxtyping import Array, Float, PyTree
+
+from triax.core.keys import Key
+from triax.policy_objectives.base import PolicyObjective
+from triax.regularizers import Regularizer
+
+
+class VanillaPG(PolicyObjective):
+    r"""The policy gradient: :math:`\text{mean}(W\, \text{Adv}\, \log \pi(a \mid s))`.
+
+    Arguments as in :class:`PolicyObjective`. Source: Williams 1992; Sutton & Barto 2018, section 13.3.
+    """
+
+    def objective_func(
+        self, params: PyTree, state: PyTree, hyperparams: dict, rng: Key, transition_batch: Any, Adv: Any
+    ) -> tuple[Float[Array, ""], tuple[PyTree, Float[Array, " batch"], PyTree]]:
+        """``(objective, (dist_params, log_pi, new_state))``."""
+        dist_params, log_pi, state = self._log_pi(params, state, rng, transition_batch)
+        objective = jnp.mean(self._sample_weights(transition_batch) * Adv * log_pi)
+        return objective, (dist_params, log_pi, state)
+
+
+class PPOClip(PolicyObjective):
+    r"""The clipped surrogate: :math:`\text{mean}(W \min(\rho A, \text{clip}(\rho, 1-\epsilon, 1+\epsilon) A))`.
+
+    :math:`\rho = \exp(\log \pi - \log P)`: act with ``return_logp=True`` and trace ``logp``.
+
+    Source: Schulman et al. 2017, arXiv:1707.06347, eq. 7.
+
+    Args:
+        pi, optimizer, regularizer: as in :class:`PolicyObjective`.
+        epsilon: a plain positive attribute that may change without recompilation.
+    """
+
+    REQUIRES_PROPENSITIES: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        pi: Any,
+        optimizer: optax.GradientTransformation | None = None,
+        regularizer: Regularizer | None = None,
+        epsilon: float = 0.2,
+    ) -> None:
+        super().__init__(pi, optimizer, regularizer)
+        self.epsilon = epsilon
+
+    @property
+    def hyperparams(self) -> dict[str, Any]:
+        """``epsilon`` and those of the regularizer."""
+        return {**super().hyperparams, "epsilon": np.float32(self.epsilon)}
+
+    def objective_func(
+        self, params: PyTree, state: PyTree, hyperparams: dict, rng: Key, transition_batch: Any, Adv: Any
+    ) -> tuple[Float[Array, ""], tuple[PyTree, Float[Array, " batch"], PyTree]]:
+        """``(objective, (dist_params, log_pi, new_state))``."""
+        dist_params, log_pi, state = self._log_pi(params, state, rng, transition_batch)
+        epsilon = hyperparams["epsilon"]
+        ratio = jnp.exp(log_pi - transition_batch.logP)
+        clipped = jnp.clip(ratio, 1 - epsilon, 1 + epsilon)
+        surrogate = jnp.minimum(ratio * Adv, clipped * Adv)
+        objective = jnp.mean(self._sample_weights(transition_batch) * surrogate)
+        return objective, (dist_params, log_pi, state)

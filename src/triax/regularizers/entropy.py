@@ -1,0 +1,121 @@
+"""Entropy regularizers: they reward randomness."""
+
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, PyTree
+
+from triax.core.keys import Key
+from triax.regularizers.regularizer import Regularizer
+from triax.reward_tracing import TransitionBatch
+
+
+class EntropyRegularizer(Regularizer):
+    r"""The term :math:`-\beta H[f(s)]`, in nats.
+
+    Args:
+        f: a stochastic function.
+        beta: a plain attribute that may be annealed without recompilation.
+
+    Raises:
+        TypeError: ``f`` is not stochastic.
+    """
+
+    def __init__(self, f: Any, beta: float = 0.001) -> None:
+        super().__init__(f)
+        self.beta = beta
+
+    @property
+    def hyperparams(self) -> dict[str, Any]:
+        """``beta``."""
+        return {"beta": np.float32(self.beta)}
+
+    def function(self, dist_params: PyTree, **hyperparams: Any) -> Float[Array, " batch"]:
+        """``-beta * entropy``."""
+        return -hyperparams["beta"] * self.f.proba_dist.entropy(dist_params)
+
+    def metrics_func(self, dist_params: PyTree, **hyperparams: Any) -> dict[str, Any]:
+        """``EntropyRegularizer/beta`` and the mean ``EntropyRegularizer/entropy``."""
+        entropy = jnp.mean(self.f.proba_dist.entropy(dist_params))
+        return {"EntropyRegularizer/beta": hyperparams["beta"], "EntropyRegularizer/entropy": entropy}
+
+
+class NStepEntropyRegularizer(EntropyRegularizer):
+    r"""The term :math:`-\beta \sum_k \gamma^{n_k} H[f(s_{t+n_k})]`; states after the episode's end do not count.
+
+    Needs batches traced with ``NStep(..., record_extra_info=True)``. In a TD target it is subtracted as it is: the
+    discount is its own.
+
+    Args:
+        f: a function of the state.
+        n: the offsets :math:`n_k`, a tuple, list or array of non-negative integers in any order.
+        beta: a plain attribute that may be annealed without recompilation.
+        gamma: the discount factor, a plain attribute too.
+
+    Raises:
+        TypeError: ``n`` is of another type, or ``f`` is not stochastic.
+        ValueError: ``n`` is empty or has a negative entry.
+    """
+
+    needs_extra_info: ClassVar[bool] = True
+
+    def __init__(self, f: Any, n: Any, beta: float = 0.001, gamma: float = 0.99) -> None:
+        super().__init__(f, beta)
+        if not isinstance(n, tuple | list | np.ndarray | jax.Array):
+            raise TypeError(
+                f"NStepEntropyRegularizer: n must be a tuple, list or array of offsets; got {type(n).__name__}."
+            )
+        offsets = tuple(int(k) for k in n)
+        if not offsets or min(offsets) < 0:
+            raise ValueError(f"NStepEntropyRegularizer: n must be a non-empty list of non-negative offsets; got {n}.")
+        self.n, self.gamma = offsets, gamma
+
+    @property
+    def hyperparams(self) -> dict[str, Any]:
+        """``beta`` and ``gamma``."""
+        return {**super().hyperparams, "gamma": np.float32(self.gamma)}
+
+    @staticmethod
+    def valid_from_done(dones: Bool[Array, "steps *batch"]) -> Float[Array, "steps *batch"]:
+        """1 up to and including the first ``True`` along axis 0, 0 after it."""
+        done = jnp.asarray(dones).astype(jnp.float32)
+        ended_before = jnp.concatenate([jnp.zeros_like(done[:1]), jnp.cumsum(done, axis=0)[:-1]])
+        return (ended_before == 0).astype(jnp.float32)
+
+    def batch_eval(
+        self, params: PyTree, hyperparams: dict, state: PyTree, rng: Key, transition_batch: TransitionBatch
+    ) -> tuple[Float[Array, " batch"], dict[str, Any]]:
+        """``(term, metrics)`` over the recorded states of each transition; traceable."""
+        info = self._recorded(transition_batch)
+        valid = self.valid_from_done(jnp.stack([jnp.asarray(done) for done in info["dones"]]))
+        weights, entropies = [], []
+        for k, key in zip(self.n, jax.random.split(rng, len(self.n)), strict=True):
+            dist_params = self._dist_params(params, state, key, info["states"][k], None)
+            entropies.append(self.f.proba_dist.entropy(dist_params))
+            weights.append(hyperparams["gamma"] ** k * valid[k])
+        weight, entropy = jnp.stack(weights), jnp.stack(entropies)
+        term = -hyperparams["beta"] * jnp.sum(weight * entropy, axis=0)
+        mask = jnp.stack([valid[k] for k in self.n])
+        mean = jnp.sum(mask * entropy) / jnp.maximum(jnp.sum(mask), 1)
+        return term, {"EntropyRegularizer/beta": hyperparams["beta"], "EntropyRegularizer/entropy": mean}
+
+    def target_term(
+        self, params: PyTree, hyperparams: dict, state: PyTree, rng: Key, transition_batch: TransitionBatch
+    ) -> tuple[Float[Array, " batch"], dict[str, Any]]:
+        """What ``batch_eval`` gives."""
+        return self.batch_eval(params, hyperparams, state, rng, transition_batch)
+
+    def _recorded(self, transition_batch: TransitionBatch) -> dict[str, Any]:
+        info = transition_batch.extra_info
+        if not isinstance(info, dict) or "states" not in info:
+            raise TypeError(
+                "NStepEntropyRegularizer: batch.extra_info is missing. Trace with NStep(..., record_extra_info=True)."
+            )
+        if max(self.n) >= len(info["states"]):
+            raise ValueError(
+                f"NStepEntropyRegularizer: n reaches {max(self.n)} steps ahead, but the batch was traced with"
+                f" n={len(info['states']) - 1}."
+            )
+        return info

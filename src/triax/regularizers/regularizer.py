@@ -1,0 +1,69 @@
+"""The base of regularizers: a number per sample, computed from the distribution that a function gives."""
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+from jaxtyping import Array, Float, PyTree
+
+from triax.core.keys import Key
+from triax.functions import is_stochastic
+from triax.reward_tracing import TransitionBatch
+
+
+class Regularizer(ABC):
+    """A term that is added to a loss and subtracted from a TD target.
+
+    Args:
+        f: a stochastic function: ``Policy``, ``StochasticV``, ``StochasticQ`` or a stochastic model.
+
+    Raises:
+        TypeError: ``f`` is not stochastic.
+    """
+
+    needs_extra_info: ClassVar[bool] = False
+    """Whether it reads ``extra_info``, traced with ``NStep(..., record_extra_info=True)``."""
+
+    def __init__(self, f: Any) -> None:
+        if not is_stochastic(f):
+            raise TypeError(
+                f"{type(self).__name__}: f must be stochastic (a Policy, StochasticV, StochasticQ, ...);"
+                f" got {type(f).__name__}."
+            )
+        self.f = f
+
+    @property
+    def hyperparams(self) -> dict[str, Any]:
+        """The numbers that ``function`` reads, which may change between steps without recompilation."""
+        return {}
+
+    @abstractmethod
+    def function(self, dist_params: PyTree, **hyperparams: Any) -> Float[Array, " batch"]:
+        """The term for each sample, from the parameters of ``f``'s distribution; traceable."""
+
+    @abstractmethod
+    def metrics_func(self, dist_params: PyTree, **hyperparams: Any) -> dict[str, Any]:
+        """Metrics ``<Class>/<name>``; traceable."""
+
+    def batch_eval(
+        self, params: PyTree, hyperparams: dict, state: PyTree, rng: Key, transition_batch: TransitionBatch
+    ) -> tuple[Float[Array, " batch"], dict[str, Any]]:
+        """``(term, metrics)`` at the batch's states (and actions, if ``f`` takes them); traceable."""
+        return self._at(params, hyperparams, state, rng, transition_batch.S, transition_batch.A)
+
+    def target_term(
+        self, params: PyTree, hyperparams: dict, state: PyTree, rng: Key, transition_batch: TransitionBatch
+    ) -> tuple[Float[Array, " batch"], dict[str, Any]]:
+        """``(term, metrics)`` to subtract from a TD target, in original units: at ``S_next``, times ``In``."""
+        term, metrics = self._at(params, hyperparams, state, rng, transition_batch.S_next, None)
+        return transition_batch.In * term, metrics
+
+    def _at(self, params: PyTree, hyperparams: dict, state: PyTree, rng: Key, S: Any, A: Any) -> tuple:
+        dist_params = self._dist_params(params, state, rng, S, A)
+        return self.function(dist_params, **hyperparams), self.metrics_func(dist_params, **hyperparams)
+
+    def _dist_params(self, params: PyTree, state: PyTree, rng: Key, S: Any, A: Any) -> PyTree:
+        f = self.f
+        S = f.observation_preprocessor(rng, S)
+        if not hasattr(f, "function_type1"):
+            return f.function(params, state, rng, S, False)[0]
+        return f.function_type1(params, state, rng, S, f.action_preprocessor(rng, A), False)[0]

@@ -82,6 +82,7 @@ class DQN:
         self.q = Q(func or ActionValues.factory(env, config.hidden), env, random_seed=seed)
         self.q_targ = self.q.copy()
         self.pi = EpsilonGreedy(self.q, epsilon=config.epsilon_start)
+        self.greedy = EpsilonGreedy(self.q, epsilon=0.0)
         rule = DoubleQLearning if config.double else QLearning
         self.rule = rule(self.q, q_targ=self.q_targ, optimizer=_optimizer(config, total_steps))
         self.tracer = NStep(config.n_step, config.gamma)
@@ -97,7 +98,7 @@ class DQN:
 
     def act_greedily(self, s: Any) -> Any:
         """The action of the highest value."""
-        return self.pi.mode(s)
+        return self.greedy(s)
 
     def observe(
         self, s: Any, a: Any, r: float, terminated: bool, truncated: bool, s_next: Any

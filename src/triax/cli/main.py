@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Sequence
 
+import gymnasium
 import tyro
 
 from triax.cli.commands import Command, Evaluate, Train
@@ -16,7 +17,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     command = tyro.cli(Command, prog="triax", args=arguments, description=__doc__)
     try:
         sys.exit(_run(command))
-    except (TriaxError, OSError, TypeError, ValueError) as error:
+    except (TriaxError, gymnasium.error.Error, OSError, TypeError, ValueError) as error:
         print(f"triax: {error}", file=sys.stderr)
         sys.exit(FAILED)
 

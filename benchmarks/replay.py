@@ -127,8 +127,42 @@ def prioritized(capacity: int) -> None:
     row(f"{name}.sample({BATCH}), update", step, floor_step)
 
 
+def images(capacity: int = 2000) -> None:
+    """Four stacked 84x84 frames, which eight places of four transitions show: each is stored once."""
+    rng = np.random.default_rng(0)
+    frames = rng.integers(256, size=(capacity + 5, 84, 84)).astype(np.uint8)
+    tracer = NStep(1, 0.99)
+
+    def single(t: int) -> TransitionBatch:
+        tracer.add(tuple(frames[t : t + 4]), ACTION, 1.0, False, s_next=tuple(frames[t + 1 : t + 5]))
+        return tracer.pop()
+
+    buffer, singles = SimpleReplayBuffer(capacity, random_seed=0), [single(t) for t in range(capacity)]
+    for batch in singles:
+        buffer.add(batch)
+    arrays = [np.zeros((capacity, 84, 84), np.uint8) for _ in range(8)]
+    turns, slots = itertools.cycle(singles), itertools.cycle(range(capacity))
+
+    def floor_add():
+        slot = next(slots)
+        batch = singles[slot]
+        for array, value in zip(arrays, (*batch.S, *batch.S_next), strict=True):
+            array[slot] = value[0]
+
+    def floor_sample():
+        chosen = rng.integers(capacity, size=32)
+        return [array.take(chosen, axis=0) for array in arrays]
+
+    row("SimpleReplayBuffer, 4 stacked 84x84 frames: add", lambda: buffer.add(next(turns)), floor_add)
+    row("SimpleReplayBuffer, 4 stacked frames: sample(32)", lambda: buffer.sample(32), floor_sample)
+    stored = sum(array.nbytes for array in buffer.state_dict()["arrays"].values())
+    plain = sum(array.nbytes for array in arrays)
+    print(f"memory: {stored / capacity:.0f} bytes a transition, {plain / capacity:.0f} without sharing")
+
+
 if __name__ == "__main__":
     tracing()
     for size in (10_000, 1_000_000):
         uniform(size)
         prioritized(size)
+    images()

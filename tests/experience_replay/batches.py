@@ -24,9 +24,7 @@ def numbered(start, size, **changes):
 def nested(start, size):
     """The same with pytrees of several dtypes, next actions and extra information."""
     k = np.arange(start, start + size)
-    frames = tuple(
-        np.broadcast_to(((k + j) % 256)[:, None, None], (size, 2, 3)).astype(np.uint8) for j in range(3)
-    )
+    frames = tuple(np.broadcast_to(((k + j) % 256)[:, None, None], (size, 2, 3)).astype(np.uint8) for j in range(3))
     return numbered(
         start,
         size,

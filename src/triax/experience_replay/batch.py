@@ -45,13 +45,6 @@ def named_arrays(who: str, batch: PyTree, batch_size: int) -> dict[str, np.ndarr
         if array.dtype.hasobject:
             raise TypeError(f"{who}: {name} must be an array; got {type(leaf).__name__}")
         if array.ndim == 0 or len(array) != batch_size:
-            raise ValueError(
-                f"{who}: {name} must have the batch, {batch_size}, on axis 0; got shape {array.shape}"
-            )
+            raise ValueError(f"{who}: {name} must have the batch, {batch_size}, on axis 0; got shape {array.shape}")
         arrays[name] = array
     return arrays
-
-
-def row_of(array: np.ndarray) -> np.ndarray:
-    """Shape and dtype of one row, as an array that takes no memory."""
-    return np.broadcast_to(np.zeros((), array.dtype), array.shape[1:])

@@ -8,10 +8,8 @@ import numpy as np
 from jaxtyping import Int
 
 from triax.core.errors import InsufficientCacheError
-from triax.experience_replay.batch import ReplayableBatch
+from triax.experience_replay.batch import ReplayableBatch, check_replayable
 from triax.experience_replay.ring import Ring
-
-_ROWS = "rows/"
 
 
 class EmptyBufferError(InsufficientCacheError, RuntimeError):
@@ -28,8 +26,10 @@ class ReplayBuffer(ABC):
     Raises ``TypeError`` unless ``capacity`` is a positive int.
     """
 
+    _own_arrays: tuple[str, ...] = ()  # names in a snapshot that are not the ring's
+
     def __init__(self, capacity: int | np.integer, random_seed: int | None = None):
-        self._ring = Ring(type(self).__name__, capacity)
+        self._ring = self._new_ring(capacity)
         self._rng = np.random.default_rng(random_seed)
 
     @property
@@ -51,6 +51,14 @@ class ReplayBuffer(ABC):
         """Drop all transitions. Insertion numbers and the random stream go on."""
         self._ring.clear()
 
+    def _new_ring(self, capacity: int | np.integer) -> Ring:
+        return Ring(type(self).__name__, capacity, id_leaf="idx")
+
+    def _append(self, batch: ReplayableBatch) -> None:
+        if not self._ring.append_row(batch):
+            check_replayable(self._ring.who, batch)
+            self._ring.append(batch, batch.batch_size)
+
     def __iter__(self) -> Iterator[Any]:
         ring = self._ring
         num_appended = ring.num_appended
@@ -69,13 +77,12 @@ class ReplayBuffer(ABC):
         It holds copies of everything, the state of the generator included: a buffer that loads it samples on,
         bit for bit.
         """
-        arrays = {_ROWS + name: rows for name, rows in self._ring.snapshot().items()}
         scalars = {
             "kind": type(self).__name__,
             "num_appended": self._ring.num_appended,
             "generator": self._rng.bit_generator.state,
         }
-        return {"scalars": scalars, "arrays": arrays}
+        return {"scalars": scalars, "arrays": self._ring.snapshot()}
 
     def load_state_dict(self, state: dict[str, Any], example: ReplayableBatch | None = None) -> None:
         """Replace the contents by a snapshot's.
@@ -85,7 +92,7 @@ class ReplayBuffer(ABC):
         snapshot does not fit; nothing is changed then.
         """
         self._check_kind(state)
-        rows = snapshot_rows(state)
+        rows = {name: array for name, array in state["arrays"].items() if name not in self._own_arrays}
         generator = np.random.default_rng()
         generator.bit_generator.state = state["scalars"]["generator"]
         ring = self._ring_for(rows, example)
@@ -101,19 +108,13 @@ class ReplayBuffer(ABC):
         """The present ring if it fits, else a new one, so that a refused snapshot changes nothing."""
         if self._ring.is_allocated and rows:
             return self._ring
-        ring = Ring(self._ring.who, self.capacity)
+        ring = self._new_ring(self.capacity)
         if rows:
             if example is None:
                 raise ValueError(
                     f"{ring.who}.load_state_dict: nothing was added yet, so the structure is unknown:"
                     " pass example, a batch like those stored"
                 )
-            ring.allocate(example)
+            check_replayable(ring.who, example)
+            ring.allocate(example, example.batch_size)
         return ring
-
-
-def snapshot_rows(state: dict[str, Any]) -> dict[str, np.ndarray]:
-    """The transitions of a snapshot, by the name of their leaf."""
-    return {
-        name.removeprefix(_ROWS): array for name, array in state["arrays"].items() if name.startswith(_ROWS)
-    }

@@ -7,7 +7,7 @@ from jaxtyping import Float, Int
 
 from triax.core.errors import NonFiniteError
 from triax.experience_replay.batch import ReplayableBatch, check_replayable
-from triax.experience_replay.buffer import EmptyBufferError, ReplayBuffer, snapshot_rows
+from triax.experience_replay.buffer import EmptyBufferError, ReplayBuffer
 from triax.experience_replay.checks import positive_int, positive_number
 from triax.experience_replay.priorities import Priorities
 
@@ -30,6 +30,8 @@ class PrioritizedReplayBuffer(ReplayBuffer):
 
     Source: Schaul et al. 2016, arXiv:1511.05952, section 3.
     """
+
+    _own_arrays = ("errors",)
 
     def __init__(
         self,
@@ -86,7 +88,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
             errors = self._checked_errors(Adv, transition_batch.batch_size)
         ring = self._ring
         before = ring.num_appended
-        ring.append(transition_batch)
+        self._append(transition_batch)
         given = ring.num_appended - before
         if errors is None and given == 1:
             self._priorities.write_largest(before % ring.capacity)
@@ -157,7 +159,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         """Like :meth:`ReplayBuffer.load_state_dict`; ``alpha, beta, epsilon`` become the snapshot's."""
         self._check_kind(state)
         scalars, errors = state["scalars"], state["arrays"]["errors"]
-        size = len(next(iter(snapshot_rows(state).values()), ()))
+        size = next((len(rows) for name, rows in state["arrays"].items() if name.startswith("rows/")), 0)
         if errors.shape != (size,) or not np.all((errors > 0) & (errors < np.inf)):
             raise ValueError(f"{_WHO}.load_state_dict: errors must be {size} positive numbers; got {errors}")
         alpha, beta, epsilon, largest_error = (
@@ -181,9 +183,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         if not np.can_cast(Adv.dtype, np.float64, "same_kind"):
             raise TypeError(f"{_WHO}: Adv must hold real numbers; got dtype {Adv.dtype}")
         if Adv.shape != (batch_size,):
-            raise ValueError(
-                f"{_WHO}: Adv must have one value per transition, shape ({batch_size},); got {Adv.shape}"
-            )
+            raise ValueError(f"{_WHO}: Adv must have one value per transition, shape ({batch_size},); got {Adv.shape}")
         errors = np.abs(Adv.astype(np.float64))
         errors += self._epsilon
         if not errors.max(initial=0.0) < np.inf:

@@ -21,7 +21,7 @@ class SimpleReplayBuffer(ReplayBuffer):
 
         Raises ``TypeError`` for anything but a batch, ``ValueError`` naming the leaf that does not fit.
         """
-        self._ring.append(transition_batch)
+        self._append(transition_batch)
 
     def sample(self, batch_size: int | np.integer = 32) -> Any:
         """A batch of different transitions; ``InsufficientCacheError`` when fewer are stored."""

@@ -3,6 +3,7 @@
 from triax.experience_replay.batch import ReplayableBatch
 from triax.experience_replay.buffer import EmptyBufferError, ReplayBuffer
 from triax.experience_replay.prioritized import PrioritizedReplayBuffer
+from triax.experience_replay.sequence import SequenceReplayBuffer
 from triax.experience_replay.simple import SimpleReplayBuffer
 
 __all__ = [
@@ -10,5 +11,6 @@ __all__ = [
     "PrioritizedReplayBuffer",
     "ReplayBuffer",
     "ReplayableBatch",
+    "SequenceReplayBuffer",
     "SimpleReplayBuffer",
 ]

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Int
 
 from triax.core.errors import InsufficientCacheError
-from triax.experience_replay.batch import ReplayableBatch, check_replayable
+from triax.experience_replay.batch import check_replayable
 from triax.experience_replay.ring import Ring
 
 
@@ -54,10 +54,14 @@ class ReplayBuffer(ABC):
     def _new_ring(self, capacity: int | np.integer) -> Ring:
         return Ring(type(self).__name__, capacity, id_leaf="idx")
 
-    def _append(self, batch: ReplayableBatch) -> None:
+    def _append(self, batch: Any) -> None:
         if not self._ring.append_row(batch):
-            check_replayable(self._ring.who, batch)
-            self._ring.append(batch, batch.batch_size)
+            self._ring.append(batch, self._num_rows(batch))
+
+    def _num_rows(self, batch: Any) -> int:
+        """How many rows of the ring a batch fills; ``TypeError`` for what is no batch."""
+        check_replayable(self._ring.who, batch)
+        return batch.batch_size
 
     def __iter__(self) -> Iterator[Any]:
         ring = self._ring
@@ -84,7 +88,7 @@ class ReplayBuffer(ABC):
         }
         return {"scalars": scalars, "arrays": self._ring.snapshot()}
 
-    def load_state_dict(self, state: dict[str, Any], example: ReplayableBatch | None = None) -> None:
+    def load_state_dict(self, state: dict[str, Any], example: Any = None) -> None:
         """Replace the contents by a snapshot's.
 
         ``example`` is a batch like those stored (of any size; its values do not matter), which tells the
@@ -104,7 +108,7 @@ class ReplayBuffer(ABC):
         if kind != type(self).__name__:
             raise ValueError(f"{type(self).__name__}.load_state_dict: the snapshot is of a {kind}")
 
-    def _ring_for(self, rows: dict[str, np.ndarray], example: ReplayableBatch | None) -> Ring:
+    def _ring_for(self, rows: dict[str, np.ndarray], example: Any) -> Ring:
         """The present ring if it fits, else a new one, so that a refused snapshot changes nothing."""
         if self._ring.is_allocated and rows:
             return self._ring
@@ -115,6 +119,5 @@ class ReplayBuffer(ABC):
                     f"{ring.who}.load_state_dict: nothing was added yet, so the structure is unknown:"
                     " pass example, a batch like those stored"
                 )
-            check_replayable(ring.who, example)
-            ring.allocate(example, example.batch_size)
+            ring.allocate(example, self._num_rows(example))
         return ring

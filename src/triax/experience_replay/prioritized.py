@@ -155,7 +155,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         }
         return state
 
-    def load_state_dict(self, state: dict[str, Any], example: ReplayableBatch | None = None) -> None:
+    def load_state_dict(self, state: dict[str, Any], example: Any = None) -> None:
         """Like :meth:`ReplayBuffer.load_state_dict`; ``alpha, beta, epsilon`` become the snapshot's."""
         self._check_kind(state)
         scalars, errors = state["scalars"], state["arrays"]["errors"]

@@ -84,7 +84,11 @@ class Ring:
         slots = ids % self.capacity
         return self.gather(lambda _, column: column.take(slots, axis=0), ids)
 
-    def gather(self, pick: Callable[[str, np.ndarray], np.ndarray], ids: np.ndarray) -> Any:
+    def column(self, name: str) -> np.ndarray:
+        """The rows of one leaf in all slots, by slot: not a copy, and without ``share_frames`` only."""
+        return self._columns[self._names().index(name)]
+
+    def gather(self, pick: Callable[[str, np.ndarray], np.ndarray], ids: np.ndarray | None = None) -> Any:
         """The batch of leaves ``pick(name, rows in all slots)``; shared frames are looked up afterwards."""
         assert self._format is not None
         leaves = [pick(name, column) for name, column in zip(self._format.names, self._columns, strict=True)]

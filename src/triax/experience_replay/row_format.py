@@ -53,9 +53,10 @@ class RowFormat:
         refuse_difference(self.who, expected, jax.tree.structure(batch).unflatten(like))
         return [array for name, array in arrays.items() if name != self._id_name]
 
-    def unflatten(self, leaves: list[np.ndarray], ids: np.ndarray) -> Any:
+    def unflatten(self, leaves: list[np.ndarray], ids: np.ndarray | None) -> Any:
         """The batch of these stored leaves, identified by ``ids``."""
         if self._id_leaf is not None:
+            assert ids is not None
             leaves.insert(self._id_leaf, ids)
         return self._treedef.unflatten(leaves)
 

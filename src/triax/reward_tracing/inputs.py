@@ -104,8 +104,7 @@ def check_alike(who: str, name: str, row: PyTree, other_name: str, other: PyTree
     elif jax.tree.structure(row) == jax.tree.structure(other) and _shapes(row) == _shapes(other):
         return
     raise ValueError(
-        f"{who}: {name} must have the structure and shapes of {other_name},"
-        f" {_describe(other)}; got {_describe(row)}"
+        f"{who}: {name} must have the structure and shapes of {other_name}, {_describe(other)}; got {_describe(row)}"
     )
 
 
@@ -115,9 +114,7 @@ def _leaf_row(who: str, name: str, leaf: Any) -> np.ndarray:
 
 def _refuse_objects(who: str, name: str, row: np.ndarray) -> np.ndarray:
     if row.dtype.hasobject:
-        raise TypeError(
-            f"{who}: {name} must be an array, a number or a pytree of these; got an object: {row[0]!r}"
-        )
+        raise TypeError(f"{who}: {name} must be an array, a number or a pytree of these; got an object: {row[0]!r}")
     return row
 
 

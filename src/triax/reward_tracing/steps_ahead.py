@@ -9,9 +9,7 @@ from jaxtyping import PyTree
 from triax.reward_tracing.tracer import Step
 
 
-def steps_ahead(
-    steps: Sequence[Step], n: int, has_last: bool, last_observation: PyTree
-) -> dict[str, tuple[Any, ...]]:
+def steps_ahead(steps: Sequence[Step], n: int, has_last: bool, last_observation: PyTree) -> dict[str, tuple[Any, ...]]:
     """The window of an n-step transition: tuples of length ``n + 1``, one entry per step ``t..t+n``.
 
     Keys: ``states, actions, rewards, dones, log_props, weights``; each entry has a batch axis of one.

@@ -1,5 +1,6 @@
 """What every module must obey, as functions of a module and of sequences."""
 
+from functools import partial
 from typing import Any
 
 import jax
@@ -9,6 +10,12 @@ from flax import nnx
 from hypothesis import strategies as st
 
 from triax.networks import StatefulModule, StatefulModuleOutput, reset_where
+
+quick_jit = partial(
+    jax.jit,
+    compiler_options={"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True},
+)
+"""A jit that compiles fast and runs slowly, for tests of tiny shapes."""
 
 
 class Pure:
@@ -34,9 +41,9 @@ class Pure:
             net = merge(variables)
             return net.initialize_state(batch_size)
 
-        self.step = jax.jit(step)
-        self.unroll_fn = jax.jit(unroll)
-        self.start = jax.jit(start, static_argnums=1)
+        self.step = quick_jit(step)
+        self.unroll_fn = quick_jit(unroll)
+        self.start = quick_jit(start, static_argnums=1)
 
     def initialize_state(self, batch_size: int) -> Any:
         return self.start(self.variables, batch_size)

@@ -7,6 +7,7 @@ from triax.networks.feedforward import Dense
 from triax.networks.module import StatefulModule, reset_where
 from triax.networks.plain import Stateless, Stochastic, as_module
 from triax.networks.randomness import reseed
+from triax.networks.recurrent import GRU, LSTM, LSTMCarry
 from triax.networks.types import (
     ACTIVATION_KEY,
     JaxDataclass,
@@ -18,11 +19,14 @@ from triax.networks.types import (
 
 __all__ = [
     "ACTIVATION_KEY",
+    "GRU",
+    "LSTM",
     "Concat",
     "Container",
     "Delay",
     "Dense",
     "JaxDataclass",
+    "LSTMCarry",
     "Map",
     "Merge",
     "ModuleState",

@@ -14,7 +14,7 @@ from jaxtyping import Array, Bool
 from triax.networks.module import StatefulModule
 from triax.networks.plain import as_module
 from triax.networks.types import ModuleState, SizeError, StatefulModuleOutput
-from triax.networks.unrolling import check_resets
+from triax.networks.unrolling import check_resets, fold, unfold
 
 Call = Callable[[StatefulModule, ModuleState, Any, Any], StatefulModuleOutput]
 
@@ -105,21 +105,15 @@ class Container(StatefulModule):
     ) -> StatefulModuleOutput:
         """A sequence, child by child, so that only what recurs is scanned."""
         check_resets(self, xs, resets)
-        time, batch = resets.shape
-
-        def fold(tree: Any) -> Any:
-            return jax.tree.map(lambda leaf: jnp.reshape(leaf, (time * batch, *jnp.shape(leaf)[2:])), tree)
 
         def call(child: StatefulModule, state: ModuleState, x: Any, extras: Any) -> StatefulModuleOutput:
-            out = child.unroll(state, _unfold(x, resets), resets, extras)
+            out = child.unroll(state, _unfold_rows(x, resets), resets, extras)
             return out.replace(output=fold(out.output))
 
         out = self._pass(call, state, fold(xs), rollout_extras, resets.shape)
-        return out.replace(output=_unfold(out.output, resets))
+        return out.replace(output=_unfold_rows(out.output, resets))
 
-    def _pass(
-        self, call: Call, state: ModuleState, x: Any, extras: Any, axes: tuple[int, ...]
-    ) -> StatefulModuleOutput:
+    def _pass(self, call: Call, state: ModuleState, x: Any, extras: Any, axes: tuple[int, ...]) -> StatefulModuleOutput:
         states = self.unpack(state, "carry")
         by_child = dict.fromkeys(self.names) if extras is None else self.unpack(extras, "rollout_extras")
         run = Run(type(self).__name__, call, self.children, states, by_child)
@@ -165,16 +159,12 @@ class Container(StatefulModule):
         return {name: packed[name] for name in self.names}
 
 
-def _unfold(tree: Any, resets: Bool[Array, "time batch"]) -> Any:
-    rows = resets.size
-
-    def one(leaf: Any) -> Array:
-        if jnp.shape(leaf)[:1] != (rows,):
+def _unfold_rows(tree: Any, resets: Bool[Array, "time batch"]) -> Any:
+    for leaf in jax.tree.leaves(tree):
+        if jnp.shape(leaf)[:1] != (resets.size,):
             raise ValueError(
-                f"wire: each leaf between children must be [batch, ...] with batch = {rows} here (time times "
-                "batch); "
-                f"got shape {list(jnp.shape(leaf))}. What wire computes must keep the first axis."
+                f"wire: each leaf between children must be [batch, ...] with batch = {resets.size} here "
+                "(time times "
+                f"batch); got shape {list(jnp.shape(leaf))}. What wire computes must keep the first axis."
             )
-        return jnp.reshape(leaf, (*resets.shape, *jnp.shape(leaf)[1:]))
-
-    return jax.tree.map(one, tree)
+    return unfold(tree, resets)

@@ -116,9 +116,7 @@ class Concat(Map):
         parts = super().wire(run, x)
         for name, part in parts.items():
             if jnp.ndim(part) < 2:
-                raise ValueError(
-                    f"Concat: child {name!r} must give [batch, features]; got {list(jnp.shape(part))}."
-                )
+                raise ValueError(f"Concat: child {name!r} must give [batch, features]; got {list(jnp.shape(part))}.")
         return jnp.concatenate([parts[name] for name in self.names], axis=-1)
 
 

@@ -31,8 +31,7 @@ class Specs:
     def full(self, lead: tuple[int, ...], values: tuple) -> PyTree:
         """Arrays of these shapes behind the axes ``lead``, one value a leaf."""
         arrays = [
-            jnp.full(lead + shape, value, dtype)
-            for (shape, dtype), value in zip(self.leaves, values, strict=True)
+            jnp.full(lead + shape, value, dtype) for (shape, dtype), value in zip(self.leaves, values, strict=True)
         ]
         return jax.tree.unflatten(self.treedef, arrays)
 
@@ -45,8 +44,7 @@ class Specs:
     def _number(self, number: Any, dtype: np.dtype) -> Any:
         if not np.isscalar(number) or isinstance(number, str):
             raise TypeError(
-                f"{self.who}: an initial value must be a number, or a tree of numbers like the sample; "
-                f"got {number!r}."
+                f"{self.who}: an initial value must be a number, or a tree of numbers like the sample; got {number!r}."
             )
         held = np.asarray(number).astype(dtype).item()
         if not jnp.issubdtype(dtype, jnp.inexact) and held != number:
@@ -57,9 +55,7 @@ class Specs:
         """``x`` in the sample's dtypes; refused where its tree, shapes behind ``axes`` or kind differ."""
         leaves, treedef = jax.tree.flatten(x)
         if treedef != self.treedef:
-            raise ValueError(
-                f"{self.who}: the input must be a tree like the sample, {self.treedef}; got {treedef}."
-            )
+            raise ValueError(f"{self.who}: the input must be a tree like the sample, {self.treedef}; got {treedef}.")
         return jax.tree.unflatten(
             treedef, [self._cast(leaf, axes, *spec) for leaf, spec in zip(leaves, self.leaves, strict=True)]
         )
@@ -71,9 +67,7 @@ class Specs:
         if leaf.shape[axes:] != shape:
             raise ValueError(f"{self.who}: the leaf must be [batch, *{list(shape)}]; got {list(leaf.shape)}.")
         if not _holds(dtype, leaf.dtype):
-            raise TypeError(
-                f"{self.who}: the sample is {dtype}, which cannot hold {leaf.dtype}. Change its dtype."
-            )
+            raise TypeError(f"{self.who}: the sample is {dtype}, which cannot hold {leaf.dtype}. Change its dtype.")
         return leaf.astype(dtype)
 
 

@@ -20,9 +20,7 @@ class StatefulModule(nnx.Module, abc.ABC):
     """
 
     @abc.abstractmethod
-    def __call__(
-        self, module_state: ModuleState, obs: Any, rollout_extras: Any = None
-    ) -> StatefulModuleOutput:
+    def __call__(self, module_state: ModuleState, obs: Any, rollout_extras: Any = None) -> StatefulModuleOutput:
         """One step; ``rollout_extras`` are what the same step gave in the rollout, ``None`` there."""
 
     def initialize_state(self, batch_size: int) -> ModuleState:
@@ -49,7 +47,8 @@ class StatefulModule(nnx.Module, abc.ABC):
         ``state`` is one that has to be replaced). ``next_state`` is the carry after the last step, not reset.
         The loss comes back as ``[time, batch]``; outputs, metrics and extras have a leading ``time`` axis.
 
-        Without carry, time is one more batch axis and the layer runs once; otherwise it is scanned.
+        Without carry, time is folded into the batch and the layer runs once (so a scalar loss must not depend
+        on the inputs); otherwise it is scanned.
         """
         check_resets(self, xs, resets)
         if not jax.tree.leaves(state):

@@ -83,9 +83,7 @@ class PPONetworkOutput(JaxDataclass):
 class SizeError(ValueError):
     """The features that a layer gets are not as many as it takes; containers add the names of both layers."""
 
-    def __init__(
-        self, taker: str, expected: int, got: int, giver: str | None = None, *, inside: bool = False
-    ):
+    def __init__(self, taker: str, expected: int, got: int, giver: str | None = None, *, inside: bool = False):
         self.taker, self.expected, self.got, self.giver, self.inside = taker, expected, got, giver, inside
         source = f"{giver} gives {got}" if giver else f"got {got}"
         super().__init__(

@@ -41,22 +41,55 @@ def select(flags: Bool[Array, "*axes"], on_true: Any, on_false: Any) -> Any:
     return jax.tree.map(one, on_true, on_false)
 
 
+def fold(tree: Any) -> Any:
+    """Leaves ``[time, batch, ...]`` as ``[time * batch, ...]``."""
+    return jax.tree.map(lambda leaf: jnp.reshape(leaf, (-1, *jnp.shape(leaf)[2:])), tree)
+
+
+def unfold(tree: Any, resets: Bool[Array, "time batch"]) -> Any:
+    """The inverse of :func:`fold`."""
+    return jax.tree.map(lambda leaf: jnp.reshape(leaf, (*resets.shape, *jnp.shape(leaf)[1:])), tree)
+
+
 def map_steps(
     module: "StatefulModule", state: ModuleState, xs: Any, resets: Bool[Array, "time batch"], extras: Any
 ) -> StatefulModuleOutput | None:
-    """All steps of a module without carry at once; ``None`` where a call writes variables (order matters)."""
+    """All steps of a module without carry at once; ``None`` where a call writes variables (order matters).
+
+    Time becomes part of the batch, which gives the fastest matrix products. Only a module that puts out
+    something without batch axis is mapped over time instead.
+    """
     graphdef, variables = nnx.split(module)
     wrote = False
 
-    def step(x: Any, extra: Any) -> StatefulModuleOutput:
+    def step(x: Any, extra: Any, rows: int) -> StatefulModuleOutput:
         nonlocal wrote
         net = nnx.merge(graphdef, variables, copy=True)
-        out = net(state, x, extra)
-        wrote = _changed(variables, nnx.state(net))
-        return _checked(module, state, out, resets.shape[1])
+        out = _checked(module, state, net(state, x, extra), rows)
+        wrote = wrote or _changed(variables, nnx.state(net))
+        return out
 
-    out = jax.vmap(step, axis_size=resets.shape[0])(xs, extras)
-    return None if wrote else out
+    flat = fold((xs, extras))
+    out = step(flat[0], flat[1], resets.size)
+    if wrote:
+        return None
+    if _has_batch_axes(step, flat, out, resets.size):
+        return unfold(out, resets)
+    return jax.vmap(lambda x, e: step(x, e, resets.shape[1]), axis_size=resets.shape[0])(xs, extras)
+
+
+def _has_batch_axes(step: Any, inputs: Any, out: Any, rows: int) -> bool:
+    """Does every leaf of the output start with the batch axis? One row more must lengthen just that axis."""
+
+    def longer(leaf: Any) -> jax.ShapeDtypeStruct:
+        return jax.ShapeDtypeStruct((rows + 1, *leaf.shape[1:]), leaf.dtype)
+
+    x, extra = jax.tree.map(longer, inputs)
+    more = jax.eval_shape(lambda x, e: step(x, e, rows + 1), x, extra)
+    return all(
+        a.shape[:1] == (rows,) and b.shape == (rows + 1, *a.shape[1:])
+        for a, b in zip(jax.tree.leaves(out), jax.tree.leaves(more), strict=True)
+    )
 
 
 def scan_steps(
@@ -100,7 +133,6 @@ def _checked(module: Any, state: Any, out: Any, batch: int) -> StatefulModuleOut
     )
     if not same:
         raise ValueError(
-            f"{who}: next_state must have the tree, shapes and dtypes of the state that came in, {before}; "
-            f"got {after}."
+            f"{who}: next_state must have the tree, shapes and dtypes of the state that came in, {before}; got {after}."
         )
     return out.replace(regularization_loss=jnp.broadcast_to(out.regularization_loss, (batch,)))

@@ -14,9 +14,7 @@ UNSUPPORTED = [
 
 @pytest.mark.parametrize("space", UNSUPPORTED)
 def test_unsupported_kinds_are_refused_with_the_supported_ones(space):
-    with pytest.raises(
-        TypeError, match=r"V: observation_space.*Box, MultiDiscrete, MultiBinary, Tuple, Dict"
-    ):
+    with pytest.raises(TypeError, match=r"V: observation_space.*Box, MultiDiscrete, MultiBinary, Tuple, Dict"):
         check_space(space, who="V", argument="observation_space")
 
 
@@ -51,9 +49,7 @@ def test_discrete_values_beyond_32_bits_are_refused(space):
 
 def test_keys_that_jax_cannot_sort_are_refused():
     with pytest.raises(TypeError, match="comparable"):
-        check_space(
-            spaces.Dict([(1, spaces.Discrete(2)), ("a", spaces.Discrete(2))]), who="V", argument="space"
-        )
+        check_space(spaces.Dict([(1, spaces.Discrete(2)), ("a", spaces.Discrete(2))]), who="V", argument="space")
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from triax.spaces import decoder, encoder
+from triax.spaces import batch_decoder, decoder, encoder, sample_batch
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.uint8, np.int64, np.int32])
@@ -31,9 +31,7 @@ def test_discrete_gives_a_python_int_with_start():
     assert type(member) is int and member == -4 and member in space
 
 
-@pytest.mark.parametrize(
-    "space", [spaces.MultiDiscrete([[2], [3]], dtype=np.int32), spaces.MultiBinary((3, 2))]
-)
+@pytest.mark.parametrize("space", [spaces.MultiDiscrete([[2], [3]], dtype=np.int32), spaces.MultiBinary((3, 2))])
 def test_multi_axis_discrete_spaces_keep_shape_and_dtype(space):
     """F24."""
     member = decoder(space)(jax.device_put(np.ones(space.shape, np.int32)))
@@ -44,3 +42,14 @@ def test_nested_spaces_give_tuples_and_dicts():
     space = spaces.Dict(a=spaces.Tuple([spaces.Discrete(2), spaces.Box(0, 1, ())]))
     member = decoder(space)({"a": (np.int32(1), np.float32(0.5))})
     assert member in space and type(member["a"]) is tuple and type(member["a"][0]) is int
+
+
+def test_a_batch_is_decoded_as_its_rows_are():
+    box = spaces.Box(-0.1, 0.1, (2,), np.float64)
+    space = spaces.Dict(a=spaces.Discrete(3, start=2), b=spaces.Tuple([box, spaces.MultiBinary(2)]))
+    clean = sample_batch(space, 4, 0)
+    batch = batch_decoder(space)(clean)
+    assert batch["a"].dtype == np.int64 and batch["b"][0].dtype == np.float64
+    for row in range(4):
+        member = decoder(space)(jax.tree.map(lambda leaf, k=row: leaf[k], clean))
+        jax.tree.map(lambda leaf, x, k=row: np.testing.assert_array_equal(leaf[k], x), batch, member)

@@ -131,9 +131,7 @@ def test_what_is_no_element_is_refused_by_name(space, value, says):
 
 def test_box_values_beyond_the_bounds_and_infinite_ones_pass():
     np.testing.assert_array_equal(encode(spaces.Box(-1, 1, (2,)), [-3.0, np.inf]), np.float32([-3, np.inf]))
-    np.testing.assert_array_equal(
-        encode(spaces.Box(-1, 1, (2,)), [-np.inf, np.inf]), np.float32([-np.inf, np.inf])
-    )
+    np.testing.assert_array_equal(encode(spaces.Box(-1, 1, (2,)), [-np.inf, np.inf]), np.float32([-np.inf, np.inf]))
 
 
 def test_mappings_and_lists_stand_for_dicts_and_tuples():

@@ -14,13 +14,9 @@ def oracle(space, member):
     """One element, in plain NumPy, without a batch axis."""
     match space:
         case spaces.Discrete():
-            return np.float32(
-                [value == member for value in range(int(space.start), int(space.start + space.n))]
-            )
+            return np.float32([value == member for value in range(int(space.start), int(space.start + space.n))])
         case spaces.Box():
-            return np.clip(member, space.low, space.high).astype(
-                np.float32 if space.dtype == float else space.dtype
-            )
+            return np.clip(member, space.low, space.high).astype(np.float32 if space.dtype == float else space.dtype)
         case spaces.MultiDiscrete():
             rows = zip(np.ravel(member), space.start.ravel(), space.nvec.ravel(), strict=True)
             return [np.float32([value - first == k for k in range(n)]) for value, first, n in rows]

@@ -1,8 +1,8 @@
 """Gymnasium spaces and arrays: check, encode, decode, preprocess, sample."""
 
-from triax.spaces.bounds import BoxBounds
+from triax.spaces.bounds import BoxBounds, canonical_dtype
 from triax.spaces.checks import check_space, describe
-from triax.spaces.decode import decoder
+from triax.spaces.decode import batch_decoder, decoder
 from triax.spaces.encode import encoder
 from triax.spaces.encode_batch import batch_encoder
 from triax.spaces.preprocess import default_preprocessor
@@ -10,7 +10,9 @@ from triax.spaces.sample import safe_sample, sample_batch
 
 __all__ = [
     "BoxBounds",
+    "batch_decoder",
     "batch_encoder",
+    "canonical_dtype",
     "check_space",
     "decoder",
     "default_preprocessor",

@@ -23,18 +23,25 @@ def decoder(space: spaces.Space) -> Decoder:
     return _decoder(space)
 
 
+def batch_decoder(space: spaces.Space) -> Decoder:
+    """As :func:`decoder` for a batch: all leaves, ``Discrete`` too, are NumPy arrays with a leading axis."""
+    check_space(space, who="batch_decoder", argument="space")
+    return _decoder(space, is_batch=True)
+
+
 @functools.singledispatch
-def _decoder(space: spaces.Space) -> Decoder:
+def _decoder(space: spaces.Space, is_batch: bool = False) -> Decoder:
     raise NotImplementedError(f"no decoding of {describe(space)}")
 
 
 @_decoder.register
-def _(space: spaces.Discrete) -> Decoder:
-    return int
+def _(space: spaces.Discrete, is_batch: bool = False) -> Decoder:
+    dtype = space.dtype
+    return (lambda x: np.array(x, dtype)) if is_batch else int
 
 
 @_decoder.register
-def _(space: spaces.Box) -> Decoder:
+def _(space: spaces.Box, is_batch: bool = False) -> Decoder:
     dtype = space.dtype
     has_low, has_high = bool(space.bounded_below.any()), bool(space.bounded_above.any())
     low, high = space.low, space.high
@@ -52,18 +59,18 @@ def _(space: spaces.Box) -> Decoder:
 
 @_decoder.register(spaces.MultiDiscrete)
 @_decoder.register(spaces.MultiBinary)
-def _(space: spaces.MultiDiscrete | spaces.MultiBinary) -> Decoder:
+def _(space: spaces.MultiDiscrete | spaces.MultiBinary, is_batch: bool = False) -> Decoder:
     dtype = space.dtype
     return lambda x: np.array(x, dtype)
 
 
 @_decoder.register(spaces.Tuple)
-def _(space: Any) -> Decoder:
-    parts = tuple(_decoder(part) for part in space.spaces)
+def _(space: Any, is_batch: bool = False) -> Decoder:
+    parts = tuple(_decoder(part, is_batch) for part in space.spaces)
     return lambda x: tuple([part(value) for part, value in zip(parts, x, strict=True)])
 
 
 @_decoder.register(spaces.Dict)
-def _(space: Any) -> Decoder:
-    parts = {key: _decoder(part) for key, part in space.spaces.items()}
+def _(space: Any, is_batch: bool = False) -> Decoder:
+    parts = {key: _decoder(part, is_batch) for key, part in space.spaces.items()}
     return lambda x: {key: part(x[key]) for key, part in parts.items()}

@@ -29,8 +29,7 @@ def batch_encoder(space: spaces.Space, *, who: str, argument: str) -> Encoder:
         lengths = {len(leaf) for leaf in jax.tree.leaves(batch)}
         if len(lengths) > 1:
             shapes = {
-                jax.tree_util.keystr(path): leaf.shape
-                for path, leaf in jax.tree_util.tree_flatten_with_path(batch)[0]
+                jax.tree_util.keystr(path): leaf.shape for path, leaf in jax.tree_util.tree_flatten_with_path(batch)[0]
             }
             raise misfit(place, space, f"got leaves with different batch sizes: {shapes}")
         return batch

@@ -43,8 +43,7 @@ def to_batch(X: Any, shape: tuple[int, ...], space: spaces.Space) -> Array:
     if X.ndim == len(shape) + 1 and X.shape[1:] == shape:
         return X
     raise ValueError(
-        f"preprocessor of {describe(space)}: expected one element, shape {shape}, or a batch of them;"
-        f" got {X.shape}."
+        f"preprocessor of {describe(space)}: expected one element, shape {shape}, or a batch of them; got {X.shape}."
     )
 
 

@@ -37,6 +37,8 @@ format: $(VENV)/.dev
 
 bench: $(VENV)/.dev ## each path beside a bare jitted call that does the same work
 	$(BIN)/python benchmarks/host.py
+	$(BIN)/python benchmarks/replay.py
+	$(BIN)/python benchmarks/unroll.py
 
 clean:
 	rm -rf $(VENV) build dist

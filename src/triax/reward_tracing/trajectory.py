@@ -30,7 +30,7 @@ class Trajectory:
 
     S: PyTree
     A: PyTree
-    logP: Any  # noqa: N815
+    logP: Any
     R: Any
     terminated: Any
     truncated: Any

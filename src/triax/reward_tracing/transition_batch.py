@@ -53,12 +53,12 @@ class TransitionBatch:
 
     S: PyTree
     A: PyTree
-    logP: Any  # noqa: N815
+    logP: Any
     Rn: Any
     In: Any
     S_next: PyTree
     A_next: PyTree
-    logP_next: Any  # noqa: N815
+    logP_next: Any
     W: Any
     idx: Any
     extra_info: PyTree

@@ -66,7 +66,7 @@ class TrainMonitor(gymnasium.Wrapper):
     """Steps of this episode."""
     G: float
     """Undiscounted return of this episode."""
-    avg_G: float  # noqa: N815
+    avg_G: float
     """Smoothed return of the episodes that have ended; 0 before the first."""
 
     def __init__(

@@ -33,7 +33,7 @@ def integer_boxes(draw):
 
 @st.composite
 def multi_discretes(draw):
-    shape = draw(st.sampled_from([(1,), (2,), (2, 1), (2, 2)]))
+    shape = draw(st.sampled_from([(), (1,), (2,), (2, 1), (2, 2)]))
     size = int(np.prod(shape))
     nvec = np.array([draw(st.integers(1, 4)) for _ in range(size)]).reshape(shape)
     start = np.array([draw(st.integers(-2, 3)) for _ in range(size)]).reshape(shape)

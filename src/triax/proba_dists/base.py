@@ -98,7 +98,10 @@ class BaseProbaDist(ABC):
 
     @cached_property
     def sample_with_log_proba(self) -> Callable[[DistParams, Key], tuple[PyTree, Array]]:
-        """``(dist_params, rng) -> (X, logP)``: logP belongs to what ``decode`` makes of X."""
+        """``(dist_params, rng) -> (X, logP)``, both differentiable in the parameters.
+
+        For real numbers logP is the density at X, for one-hots the log-probability of the value that X decodes to.
+        """
         return jax.jit(self._sample_with_log_proba)
 
     @cached_property
@@ -133,11 +136,10 @@ class BaseProbaDist(ABC):
 
     @property
     def affine_transform(self) -> Callable[..., DistParams]:
-        """``(dist_params, scale, shift, value_transform=None) -> dist_params`` of ``f(scale * f_inverse(X) +
-        shift)``.
+        """``(dist_params, scale, shift, value_transform=None) -> dist_params``, of ``f(scale * f_inverse(X) + shift)``.
 
-        ``scale`` and ``shift`` are numbers or arrays ``[batch]``. ``value_transform`` is a pair ``(f,
-        f_inverse)`` of increasing, element-wise functions, or iterates as one. Jitted, once for each pair.
+        ``scale`` and ``shift`` are numbers or arrays ``[batch]``. ``value_transform`` is a pair ``(f, f_inverse)``
+        of increasing, element-wise functions, or iterates as one. Jitted, once for each pair.
         """
         return self._call_affine_transform
 
@@ -160,8 +162,7 @@ class BaseProbaDist(ABC):
     def postprocess_variate(self, rng: Key, X: PyTree, index: int = 0, batch_mode: bool = False) -> Any:
         """Raw to clean on the host: row ``index`` as a member of the space.
 
-        With ``batch_mode`` all rows, as NumPy arrays of the space's dtypes. ``rng`` is used to break ties
-        only.
+        With ``batch_mode`` all rows, as NumPy arrays of the space's dtypes. ``rng`` is used to break ties only.
         """
         if batch_mode:
             return self._to_members(jax.device_get(self._jitted_decode(rng, X)))

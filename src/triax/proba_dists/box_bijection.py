@@ -12,8 +12,7 @@ from jaxtyping import Array, Bool, Float, Shaped
 from triax.spaces import BoxBounds, canonical_dtype
 
 EDGE = float(np.finfo(np.float32).eps) / 2
-"""The smallest distance from a bound that is told apart, relative to the width: the sigmoid saturates
-there."""
+"""The smallest distance from a bound that is told apart, relative to the width: the sigmoid saturates there."""
 
 Component = Float[np.ndarray, "..."]
 Map = Callable[[Array], Array]

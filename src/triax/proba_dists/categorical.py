@@ -1,6 +1,7 @@
 """Distributions over the values of a ``Discrete`` space."""
 
 import contextlib
+from functools import cached_property
 from typing import Any
 
 import jax
@@ -13,6 +14,7 @@ from triax.core.arrays import argmax
 from triax.core.keys import Key
 from triax.proba_dists.base import BaseProbaDist, DistParams, take_leaf
 from triax.spaces import default_preprocessor
+from triax.spaces.preprocess import Preprocessor
 
 LOG_ZERO = 1e9
 """What is less likely by a factor exp(-1e9) than the most likely value has probability zero, exactly."""
@@ -41,7 +43,10 @@ class CategoricalDist(BaseProbaDist):
         self._space = space
         self._n = int(space.n)
         self._tau = check_tau(type(self).__name__, gumbel_softmax_tau)
-        self._one_hot = default_preprocessor(space)
+
+    @cached_property
+    def _one_hot(self) -> Preprocessor:
+        return default_preprocessor(self._space)
 
     @property
     def gumbel_softmax_tau(self) -> float:

@@ -40,6 +40,7 @@ class EmpiricalQuantileDist(BaseProbaDist):
             raise TypeError(f"EmpiricalQuantileDist: num_quantiles must be a positive integer; got {num_quantiles!r}.")
         self._num_quantiles = int(num_quantiles)
         self._space = spaces.Box(-np.inf, np.inf, (self._num_quantiles,), np.float32)
+        self._value_space = spaces.Box(-np.inf, np.inf, (), np.float32)
 
     @property
     def num_quantiles(self) -> int:
@@ -59,7 +60,7 @@ class EmpiricalQuantileDist(BaseProbaDist):
 
     @property
     def _clean_space(self) -> spaces.Space:
-        return spaces.Box(-np.inf, np.inf, (), np.float32)
+        return self._value_space
 
     def example_params(self, rng: Key, batch_size: int) -> DistParams:
         """Standard-normal values at midpoints."""

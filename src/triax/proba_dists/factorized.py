@@ -1,6 +1,7 @@
 """Distributions over ``MultiDiscrete`` and ``MultiBinary`` spaces: one categorical factor per component."""
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any
 
 import jax
@@ -14,6 +15,7 @@ from triax.core.keys import Key
 from triax.proba_dists.base import BaseProbaDist, DistParams, take_leaf
 from triax.proba_dists.categorical import check_tau, gumbel_softmax, log_p_of_largest, log_probs
 from triax.spaces import default_preprocessor
+from triax.spaces.preprocess import Preprocessor
 
 Stacked = dict[int, Float[Array, "..."]]
 """Arrays ``[batch, factors, n]`` by ``n``: one operation serves all factors with the same number of values."""
@@ -41,11 +43,15 @@ class FactorizedCategoricalDist(BaseProbaDist):
         is_binary = isinstance(space, spaces.MultiBinary)
         nvec = np.full(space.shape, 2) if is_binary else space.nvec
         start = np.zeros(space.shape, np.int32) if is_binary else space.start.astype(np.int32)
+        self._nvec = nvec
         self._sizes: list[int] = nvec.ravel().tolist()
         self._start = start
         self._dtype = np.dtype(np.int8) if is_binary else np.dtype(np.int32)
         self._groups = {n: np.flatnonzero(nvec.ravel() == n) for n in dict.fromkeys(self._sizes)}
-        self._one_hots = default_preprocessor(spaces.MultiDiscrete(nvec, start=start))
+
+    @cached_property
+    def _one_hots(self) -> Preprocessor:
+        return default_preprocessor(spaces.MultiDiscrete(self._nvec, start=self._start))
 
     @property
     def hyperparams(self) -> tuple[dict[str, Any], ...]:

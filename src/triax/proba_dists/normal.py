@@ -115,15 +115,14 @@ class NormalDist(DiagonalNormal):
     numbers: densities, entropies and divergences are theirs, without the Jacobian of the map. ``decode`` of
     ``mean`` is the image of ``mu``, so the median of the decoded variable in each component, not its mean.
 
-    Log-probabilities belong together when all are of ``preprocess_variate(decode(X))``: where the map
-    saturates, that differs from ``X``.
+    To compare log-probabilities of an action, as PPO does, take all of ``preprocess_variate(decode(X))``: where
+    the map saturates, and for integers, that differs from ``X``.
 
     Args:
         space: any ``Box``; its dtype may be an integer one.
-        clip_box: bounds for all components in addition to those of the space; components without bounds get
-        them. The
-            default pair is no bound at all: components without bounds then pass through unchanged, and wide
-            ones are not cut.
+        clip_box: bounds for all components in addition to those of the space: narrower ones replace the space's, and
+            components without bounds get them. The default pair stands for none: components without bounds pass
+            through unchanged, and wide ones are not cut.
         clip_reals: limits of the real numbers in components with two bounds, where the map saturates anyhow.
         clip_logvar: limits of ``logvar``.
 
@@ -159,7 +158,7 @@ class NormalDist(DiagonalNormal):
         return self._bijection.from_reals(take_leaf(self, "X", X, None, self.space.shape))
 
     def preprocess_variate(self, rng: Key, X: Any) -> Float[Array, "batch ..."]:
-        """Box values to finite real numbers; values beyond the bounds count as the bounds."""
+        """Box values to real numbers, finite also at the bounds; values beyond the bounds count as the bounds."""
         return self._bijection.to_reals(to_batch(X, self.space.shape, self.space))
 
     def _sample(self, dist_params: DistParams, rng: Key) -> Float[Array, "batch ..."]:
@@ -170,10 +169,6 @@ class NormalDist(DiagonalNormal):
 
     def _mode(self, dist_params: DistParams) -> Float[Array, "batch ..."]:
         return self._moments(dist_params)[0]
-
-    def _sample_with_log_proba(self, dist_params: DistParams, rng: Key) -> tuple[Array, Float[Array, " batch"]]:
-        X = self._sample(dist_params, rng)
-        return X, self._log_proba(dist_params, self.preprocess_variate(rng, self.decode(rng, X)))
 
     def _log_proba(self, dist_params: DistParams, X: Any) -> Float[Array, " batch"]:
         mu, logvar = self._moments(dist_params)

@@ -146,7 +146,8 @@ def dict_encoder(space: Any, place: str, make: Callable[[Any, str], Encoder]) ->
 def discrete_range(space: spaces.MultiDiscrete) -> tuple[np.ndarray, np.ndarray]:
     """First and last value by component, int32."""
     first = space.start.astype(np.int64)
-    return first.astype(np.int32), (first + space.nvec.astype(np.int64) - 1).astype(np.int32)
+    last = first + space.nvec.astype(np.int64) - 1
+    return np.asarray(first, np.int32), np.asarray(last, np.int32)
 
 
 def to_float(x: Any, dtype: np.dtype, place: str, space: spaces.Space) -> np.ndarray:

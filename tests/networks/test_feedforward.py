@@ -7,7 +7,7 @@ import pytest
 from flax import nnx
 from hypothesis import given, settings
 
-from triax.networks import Dense, SizeError
+from triax.networks import Conv, Dense, SizeError
 from triax.networks.unrolling import check_resets
 
 from .laws import BATCH, TIME, Pure, assert_unroll_equals_stepping, normals, reset_patterns
@@ -52,3 +52,24 @@ def test_unroll_refuses_missing_or_wrong_resets(resets):
 def test_unroll_refuses_inputs_of_another_length():
     with pytest.raises(ValueError, match=r"must start with \[time, batch\] = \[2, 3\]"):
         Dense(4, 5, nnx.Rngs(0)).unroll((), normals(0, TIME, BATCH, 4), jnp.zeros((2, 3), bool))
+
+
+def test_conv_sums_over_windows_and_channels():
+    conv = Conv(2, 3, 3, nnx.Rngs(0), padding="VALID", bias_init=nnx.initializers.normal())
+    x = np.asarray(normals(0, 2, 5, 4, 2))
+    p = {name: np.asarray(value) for name, value in nnx.to_pure_dict(nnx.state(conv))["conv"].items()}
+    windows = np.lib.stride_tricks.sliding_window_view(x, (3, 3), axis=(1, 2))
+    want = np.einsum("bhwcij,ijco->bhwo", windows, p["kernel"]) + p["bias"]
+    np.testing.assert_allclose(conv((), x).output, want, rtol=1e-4, atol=1e-5)
+
+
+def test_conv_takes_pixels_and_unrolls_with_activation_and_strides():
+    conv = Conv(1, 2, (3, 3), nnx.Rngs(0), nnx.relu, strides=2)
+    xs = jax.random.randint(jax.random.key(0), (2, BATCH, 4, 4, 1), 0, 255).astype(jnp.uint8)
+    assert conv((), xs[0]).output.shape == (BATCH, 2, 2, 2)
+    assert_unroll_equals_stepping(Pure(conv), xs, jnp.zeros((2, BATCH), bool))
+
+
+def test_conv_refuses_another_number_of_channels():
+    with pytest.raises(SizeError, match="Conv: takes 1 features on the last axis; got 3"):
+        Conv(1, 2, 3, nnx.Rngs(0))((), jnp.zeros((1, 4, 4, 3)))

@@ -1,6 +1,6 @@
 """Layers without memory: dense and convolutional."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax.numpy as jnp
@@ -47,4 +47,35 @@ class Dense(StatefulModule):
         """One step."""
         check_features(self, x, self.in_features)
         y = self.linear(jnp.asarray(x))
+        return plain(y if self.activation is None else self.activation(y))
+
+
+class Conv(StatefulModule):
+    """Convolution of images, channels last: ``[batch, height, width, in_features] -> [..., out_features]``.
+
+    ``activation(conv(x))``, a wrapped ``nnx.Conv`` (kernels ``kernel_size``, an int for a square); further
+    keyword arguments (``strides``, ``padding``, ...) go to it. Integer pixels are converted, not scaled: put
+    ``Scale(1 / 255)`` before. Raises :class:`SizeError` for another number of channels.
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        kernel_size: int | Sequence[int],
+        rngs: nnx.Rngs,
+        activation: Activation | None = None,
+        **conv_kwargs: Any,
+    ):
+        self.in_features, self.out_features = in_features, out_features
+        size = (kernel_size, kernel_size) if isinstance(kernel_size, int) else tuple(kernel_size)
+        self.conv = nnx.Conv(in_features, out_features, size, rngs=rngs, **conv_kwargs)
+        self.activation = activation
+
+    def __call__(
+        self, state: ModuleState, x: Num[ArrayLike, "batch *space channels"], rollout_extras: Any = None
+    ) -> StatefulModuleOutput:
+        """One step."""
+        check_features(self, x, self.in_features)
+        y = self.conv(jnp.asarray(x, jnp.result_type(x, jnp.float32)))
         return plain(y if self.activation is None else self.activation(y))

@@ -1,0 +1,120 @@
+"""Layers that only select, join, cut or scale."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import ArrayLike, Shaped
+
+from triax.networks.module import StatefulModule
+from triax.networks.plain import plain
+from triax.networks.types import ModuleState, SizeError, StatefulModuleOutput
+
+FilterSpec = str | tuple | Callable[..., Any]
+"""A key, a path of keys and indices, or a function of the whole input."""
+
+
+class Splitter(StatefulModule):
+    """``[..., D]`` to a dict of slices of the last axis: ``Splitter(mean=3, std=3)``, in this order.
+
+    Raises ``ValueError`` for no sizes or one below 1, :class:`SizeError` for an input not as wide as their
+    sum.
+    """
+
+    def __init__(self, **sizes: int):
+        if not sizes or min(sizes.values()) < 1:
+            raise ValueError(f"Splitter: sizes must be one or more positive integers; got {sizes}.")
+        self.sizes = tuple(sizes.items())
+
+    def __call__(
+        self, state: ModuleState, x: Shaped[ArrayLike, "*batch features"], rollout_extras: Any = None
+    ) -> StatefulModuleOutput:
+        """One step."""
+        total = sum(size for _, size in self.sizes)
+        if jnp.shape(x)[-1] != total:
+            raise SizeError("Splitter", total, jnp.shape(x)[-1])
+        parts, start = {}, 0
+        for name, size in self.sizes:
+            parts[name] = jnp.asarray(x)[..., start : start + size]
+            start += size
+        return plain(parts)
+
+
+class Flattener(StatefulModule):
+    """Every leaf to ``[batch, -1]``, side by side in the order of the pytree (keys of dicts sorted).
+
+    With ``preserve_levels=n`` the upper ``n`` levels of dicts, lists and tuples stay and what is below each
+    is flattened. A leaf ``[batch]`` is one feature. Raises ``ValueError`` for a negative number of levels,
+    ``TypeError`` for a leaf above that depth.
+    """
+
+    def __init__(self, preserve_levels: int = 0):
+        if preserve_levels < 0:
+            raise ValueError(f"Flattener: preserve_levels must not be negative; got {preserve_levels}.")
+        self.preserve_levels = preserve_levels
+
+    def __call__(self, state: ModuleState, x: Any, rollout_extras: Any = None) -> StatefulModuleOutput:
+        """One step."""
+        return plain(self._flatten(x, self.preserve_levels))
+
+    def _flatten(self, x: Any, levels: int) -> Any:
+        if not levels:
+            rows = [jnp.reshape(leaf, (jnp.shape(leaf)[0], -1)) for leaf in jax.tree.leaves(x)]
+            return jnp.concatenate(rows, axis=-1)
+        if isinstance(x, Mapping):
+            return {key: self._flatten(value, levels - 1) for key, value in x.items()}
+        if isinstance(x, list | tuple):
+            parts = [self._flatten(value, levels - 1) for value in x]
+            return parts if isinstance(x, list) else tuple(parts)
+        raise TypeError(
+            f"Flattener: preserve_levels={self.preserve_levels} needs that many levels of dicts, lists or "
+            "tuples; "
+            f"there is a leaf of shape {list(jnp.shape(x))} above."
+        )
+
+
+class Filter(StatefulModule):
+    """A dict of selected parts: each entry of ``spec`` is a key, a path (tuple of keys and indices) or a
+    function.
+
+    ``Filter({"arm": ("left", 0), "speed": lambda x: x["vel"] ** 2})``. Raises ``TypeError`` for other
+    entries.
+    """
+
+    def __init__(self, spec: Any):
+        if not isinstance(spec, Mapping):
+            raise TypeError(f"Filter: spec must be a dict; got {type(spec).__name__}.")
+        for name, entry in spec.items():
+            if not isinstance(entry, str | tuple) and not callable(entry):
+                raise TypeError(
+                    f"Filter: entry {name!r} must be a key, a tuple of keys and indices, or a function; got {entry!r}."
+                )
+        self.spec = tuple(spec.items())
+
+    def __call__(self, state: ModuleState, x: Any, rollout_extras: Any = None) -> StatefulModuleOutput:
+        """One step."""
+        return plain({name: self._select(name, entry, x) for name, entry in self.spec})
+
+    def _select(self, name: str, entry: FilterSpec, x: Any) -> Any:
+        if not isinstance(entry, str | tuple):
+            return entry(x)
+        part = x
+        for key in entry if isinstance(entry, tuple) else (entry,):
+            try:
+                part = part[key]
+            except (KeyError, IndexError, TypeError) as error:
+                got = list(part) if isinstance(part, Mapping) else type(part).__name__
+                raise KeyError(f"Filter: no {key!r} for entry {name!r} ({entry!r}); there is {got}.") from error
+        return part
+
+
+class Scale(StatefulModule):
+    """Every leaf times ``factor``."""
+
+    def __init__(self, factor: float | int):
+        self.factor = float(factor)
+
+    def __call__(self, state: ModuleState, x: Any, rollout_extras: Any = None) -> StatefulModuleOutput:
+        """One step."""
+        return plain(jax.tree.map(lambda leaf: leaf * self.factor, x))

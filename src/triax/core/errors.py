@@ -21,8 +21,8 @@ class NonFiniteError(TriaxError, ValueError, RuntimeError):
     """NaN or infinity where a finite number is needed; nothing was changed by it."""
 
 
-class MissingExtraError(TriaxError, ImportError):
-    """An optional dependency is needed: the message names the extra to install."""
+class MissingExtraError(TriaxError, ImportError, ValueError):
+    """An argument needs an optional dependency: the message names the extra to install."""
 
     @classmethod
     def of(cls, who: str, package: str, extra: str) -> "MissingExtraError":

@@ -1,11 +1,13 @@
 """Flax modules as pure functions: split once, merge inside the traced call."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from flax import nnx
+from jaxtyping import PyTree
 
 from triax.core.keys import Key, as_raw_key, fold_name
 
@@ -26,9 +28,10 @@ class SplitModule:
     @classmethod
     def of(cls, module: nnx.Module) -> tuple["SplitModule", dict, dict]:
         """The module taken apart, with fresh copies of its arrays: ``(split, params, variables)``."""
-        graphdef, params, rngs, variables = _split(module)
-        split = cls(graphdef, *(jax.tree.map(_abstract, tree) for tree in (params, rngs, variables)))
-        return split, _fresh(params), _fresh(variables)
+        graphdef, *states = _split(module)
+        params, rngs, variables = (strong_copy(state) for state in states)
+        split = cls(graphdef, *(jax.tree.map(_abstract, state) for state in (params, rngs, variables)))
+        return split, nnx.to_pure_dict(params), nnx.to_pure_dict(variables)
 
     def merge(self, params: dict, variables: dict, rng: Key | None, *, is_training: bool) -> nnx.Module:
         """The module again, in training or evaluation mode; call it inside the traced function."""
@@ -42,10 +45,20 @@ class SplitModule:
         (module.train if is_training else module.eval)()
         return module
 
-    @staticmethod
-    def variables_of(module: nnx.Module) -> dict:
-        """The non-trainable variables of a merged module after its call."""
-        return nnx.to_pure_dict(_split(module)[3])
+    def variables_of(self, module: nnx.Module) -> dict:
+        """The non-trainable variables of a merged module after its call; those born in it (``sow``) are left out."""
+        return _select(nnx.to_pure_dict(self._variables), nnx.to_pure_dict(_split(module)[3]))
+
+
+def strong_copy(tree: PyTree) -> PyTree:
+    """Fresh arrays of fixed dtypes: a weakly typed one would turn strong in training and compile everything again."""
+    return jax.tree.map(_strong, tree)
+
+
+def _strong(leaf: Any) -> jax.Array:
+    if isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+        return jnp.copy(leaf)
+    return jnp.array(leaf, jax.dtypes.canonicalize_dtype(jnp.result_type(leaf)))
 
 
 def _split(module: nnx.Module) -> tuple[Any, Any, Any, Any]:
@@ -57,8 +70,11 @@ def _abstract(leaf: Any) -> Any:
     return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype)
 
 
-def _fresh(state: Any) -> dict:
-    return jax.tree.map(jnp.copy, nnx.to_pure_dict(state))
+def _select(template: Any, found: Any) -> Any:
+    """The entries of ``found`` that ``template`` has too."""
+    if not isinstance(template, Mapping):
+        return found
+    return {name: _select(part, found[name]) for name, part in template.items()}
 
 
 def _fill(template: Any, arrays: dict) -> Any:

@@ -2,17 +2,19 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, ClassVar, TypeVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import PyTree
 
 from triax.core.keys import Key, fold_name, make_key, seed_or_entropy
+from triax.core.modules import strong_copy
 from triax.core.trees import copy_arrays, describe_difference
+from triax.functions.description import count_parameters, describe_function, describe_leaves
 from triax.functions.lift import Carry, Lifted, lift
-from triax.functions.outputs import Output
+from triax.functions.outputs import Output, abstract
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,11 @@ class InputSpec:
         return self.num_actions if names == ("S",) else None
 
 
+CHECK_BATCH_SIZE = 8
+"""More than one, to tell the batch axis from axes of size one in what ``func`` returns."""
 WARM_UP_BATCH_SIZE = 64
+
+Number = float | np.number | jax.Array
 
 A = TypeVar("A", bound="Approximator")
 
@@ -42,61 +48,72 @@ class Approximator:
     """A function with weights: the shell that a Python loop holds around a pure function.
 
     ``params`` and ``function_state`` may be read and assigned; an assigned tree must agree in structure, shapes and
-    dtypes. Arrays that were handed out or taken in are never donated, so that references to them stay good.
+    dtypes, and is copied. Arrays that were handed out are never donated, so that references to them stay good.
+
+    Haiku's moving averages start from one training-mode pass over examples of the spaces, so that BatchNorm is usable
+    at once; a Flax module starts with the variables that it has.
     """
 
     kinds: ClassVar[frozenset[str]] = frozenset()
     """What it is, for the predicates ``is_vfunction``, ``is_policy``, ..."""
 
+    observation_space: Any
     _lifted: Lifted
+    _has_memory: bool
+    _carry_structure: Any = jax.tree.structure(())
     _random_seed: int
     _key: Any
 
     def _set_up(self, func: Any, inputs: InputSpec, output: Output, random_seed: int | None) -> None:
         """Turn ``func`` into a pure function, initialise it, and check one forward pass."""
         owner = type(self).__name__
-        self._random_seed = seed_or_entropy(random_seed)
-        self._key = make_key(self._random_seed)
+        self.random_seed = random_seed
         init_key = fold_name(self._key, "init")
         self._lifted = lift(func, owner=owner, accepts=inputs.accepts, key=init_key)
         names = self._lifted.inputs
-        example = inputs.example(names, 1)
-        self._params, self._function_state = self._lifted.init(init_key, *example, True)
-        self._exposed = True  # the module given by the user may share the arrays
-        carry = self._lifted.initial_carry(self._params, self._function_state, init_key, 1)
-        self._has_memory = bool(jax.tree.leaves(carry))
-        self._check_output(example, carry, output, inputs.per_action(names))
-        self._function_state = self._warmed_up(inputs)
-        self._function = without_carry(self._lifted.forward, len(example), owner, self._has_memory)
+        self._params, self._function_state = strong_copy(self._lifted.init(init_key, *inputs.example(names, 1), True))
+        self._exposed = False
         self._initial_carry = jax.jit(self._lifted.initial_carry, static_argnums=3)
+        carry = self._lifted.initial_carry(self._params, self._function_state, init_key, CHECK_BATCH_SIZE)
+        self._carry_structure = jax.tree.structure(carry)
+        self._has_memory = bool(jax.tree.leaves(carry))
+        example = inputs.example(names, CHECK_BATCH_SIZE)
+        self._check_output(example, carry, output, inputs.per_action(names))
+        self._warm_up(inputs)
+        self._function = without_carry(self._lifted.forward, names, owner, self._has_memory)
 
     def _check_output(self, example: tuple, carry: Carry, output: Output, num_actions: int | None) -> None:
-        def check(params: Any, function_state: Any, rng: Key) -> tuple:
-            result, next_carry, state = self._lifted.forward(params, function_state, rng, carry, *example, True)
-            output.check(type(self).__name__, result, 1, num_actions)
-            return next_carry, state
+        returned: Any = None
 
-        jax.eval_shape(check, self._params, self._function_state, self._key)
+        def run(params: Any, function_state: Any, rng: Key) -> None:
+            nonlocal returned
+            result, *_ = self._lifted.forward(params, function_state, rng, carry, *example, True)
+            returned = abstract(result)
 
-    def _warmed_up(self, inputs: InputSpec) -> Any:
+        jax.eval_shape(run, self._params, self._function_state, self._key)
+        output.check(type(self).__name__, returned, CHECK_BATCH_SIZE, num_actions)
+
+    def _warm_up(self, inputs: InputSpec) -> None:
         """Haiku's moving averages start at zero variance: one pass over many examples makes them usable."""
         if self._lifted.module is not None or not jax.tree.leaves(self._function_state):
-            return self._function_state
+            return
         example = inputs.example(self._lifted.inputs, WARM_UP_BATCH_SIZE)
-        return self._lifted.forward(self._params, self._function_state, self._key, (), *example, True)[2]
+        rng = fold_name(self._key, "warm-up")
+        state = self._lifted.forward(self._params, self._function_state, rng, (), *example, True)[2]
+        self._function_state = strong_copy(state)
 
     # ------------------------------------------------------------------ weights
 
     @property
     def params(self) -> Any:
-        """The weights, a pytree; assigning checks structure, shapes and dtypes (``TypeError`` names the leaf)."""
+        """The weights, a pytree; an assigned one must have its structure, shapes and dtypes (else ``TypeError``)."""
         self._exposed = True
         return self._params
 
     @params.setter
     def params(self, params: Any) -> None:
         self._check_same("params", self._params, params)
-        self._params, self._exposed = params, True
+        self._params = copy_arrays(params)
 
     @property
     def function_state(self) -> Any:
@@ -107,10 +124,10 @@ class Approximator:
     @function_state.setter
     def function_state(self, function_state: Any) -> None:
         self._check_same("function_state", self._function_state, function_state)
-        self._function_state, self._exposed = function_state, True
+        self._function_state = copy_arrays(function_state)
 
     def _check_same(self, name: str, expected: Any, found: Any) -> None:
-        difference = describe_difference(expected, found)
+        difference = describe_difference(expected, found, name)
         if difference is not None:
             raise TypeError(f"{type(self).__name__}.{name}: the new value does not fit: {difference}")
 
@@ -143,7 +160,7 @@ class Approximator:
     def function(self) -> Callable:
         """Jitted pure function ``(params, function_state, rng, *inputs, is_training) -> (output, function_state)``.
 
-        InputSpec are preprocessed batches, as ``func`` gets them; ``is_training`` is static.
+        Inputs are preprocessed batches, as ``func`` gets them; ``is_training`` is static.
         """
         return self._function
 
@@ -156,24 +173,26 @@ class Approximator:
         """The memory at the start of an episode, leaves ``[batch_size, ...]``; ``()`` for a memoryless function."""
         return self._initial_carry(self._params, self._function_state, self.rng, batch_size)
 
-    def _carry_or_none(self, carry: Carry | None) -> Carry:
+    def _checked_carry(self, carry: Carry | None) -> Carry:
         """What to run with when the caller passed ``carry``."""
-        owner = type(self).__name__
-        if carry is None:
-            if self._has_memory:
-                raise TypeError(
-                    f"{owner}: func has memory, so a call needs its carry; got none. Start an episode with"
-                    f" carry = f.initial_carry() and thread it: result, carry = f(..., carry)."
-                )
+        if carry is None and not self._has_memory:
             return ()
-        if isinstance(carry, bool):
-            raise TypeError(f"{owner}: return_logp is keyword-only; got {carry} in the place of carry.")
-        return carry
+        if jax.tree.structure(carry) == self._carry_structure:
+            return carry
+        owner = type(self).__name__
+        if self._has_memory:
+            raise TypeError(
+                f"{owner}: func has memory, so a call needs its carry; got {_structure(carry)}. Start an episode with"
+                f" carry = f.initial_carry() and thread it: result, carry = f(..., carry)."
+            )
+        has_logp = isinstance(carry, bool) and self.kinds & {"policy", "stochastic"}
+        hint = " return_logp is keyword-only: f(s, return_logp=True)." if has_logp else ""
+        raise TypeError(f"{owner}: func has no memory, so carry must be () or left out; got {carry!r}.{hint}")
 
     def _run(self, call: Callable, carry: Carry | None, *inputs: Any) -> tuple[Any, Carry]:
         """One jitted call that also advances the key."""
         result, carry, self._key = call(
-            self._params, self._function_state, self._key, self._carry_or_none(carry), *inputs
+            self._params, self._function_state, self._key, self._checked_carry(carry), *inputs
         )
         return result, carry
 
@@ -215,7 +234,7 @@ class Approximator:
     def __deepcopy__(self: A, memo: dict) -> A:
         return self.copy(deep=True)
 
-    def soft_update(self, other: Any, tau: float) -> None:
+    def soft_update(self, other: Any, tau: Number) -> None:
         r"""Move the weights towards those of ``other``: :math:`\theta \leftarrow (1-\tau)\theta + \tau\theta'`.
 
         ``tau`` in [0, 1]; ``tau=1`` copies. Floating leaves of ``function_state`` are averaged, others are copied.
@@ -224,44 +243,68 @@ class Approximator:
             TypeError: ``other`` is of another class or has other weights.
             ValueError: ``tau`` is outside [0, 1].
         """
-        if not isinstance(other, type(self)):
-            raise TypeError(
-                f"{type(self).__name__}.soft_update: other must be a {type(self).__name__}; got {type(other).__name__}."
-            )
-        if not 0 <= tau <= 1:
-            raise ValueError(f"{type(self).__name__}.soft_update: tau must be in [0, 1]; got {tau}.")
-        mine = self._params, self._function_state
-        theirs = other._params, other._function_state
-        if jax.tree.structure(mine) != jax.tree.structure(theirs):
-            self._check_same("soft_update", mine, theirs)
-        self._params, self._function_state = _interpolate(mine, theirs, float(tau))
+        self._check_soft_update(other, tau)
+        mine, theirs = ((f._params, f._function_state) for f in (self, other))
+        self._params, self._function_state = interpolate(mine, theirs, float(tau))
         self._exposed = False
 
+    def _check_soft_update(self, other: Any, tau: Number) -> None:
+        name = type(self).__name__
+        if not isinstance(other, type(self)):
+            raise TypeError(f"{name}.soft_update: other must be a {name}; got {type(other).__name__}.")
+        if not 0 <= tau <= 1:
+            raise ValueError(f"{name}.soft_update: tau must be in [0, 1]; got {tau}.")
+
+    # ------------------------------------------------------------------ printing
+
     def __repr__(self) -> str:
-        count = sum(leaf.size for leaf in jax.tree.leaves(self._params))
-        shapes = jax.tree.map(jnp.shape, self._params)
-        return f"{type(self).__name__}({count} parameters, {shapes})"
+        return describe_function(type(self).__name__, self._facts(), self._parts())
+
+    def _facts(self) -> list[str]:
+        return [count_parameters(self._params), *(["with memory"] if self._has_memory else [])]
+
+    def _parts(self) -> dict[str, Any]:
+        parts = {
+            "S": self.observation_space,
+            "A": getattr(self, "action_space", None),
+            "params": describe_leaves(self._params),
+            "function_state": describe_leaves(self._function_state),
+        }
+        return {label: part for label, part in parts.items() if part}
+
+
+def _structure(carry: Any) -> str:
+    return "none" if carry is None else str(jax.tree.structure(carry))
 
 
 _split = jax.jit(lambda key: tuple(jax.random.split(key)))
 
 
 @jax.jit
-def _interpolate(mine: PyTree, theirs: PyTree, tau: jax.Array) -> PyTree:
+def interpolate(mine: PyTree, theirs: PyTree, tau: Any) -> PyTree:
+    """``(1 - tau) mine + tau theirs`` for floating leaves, copies of ``theirs`` for others.
+
+    Raises:
+        TypeError: structure, shapes or dtypes differ; the message names the leaves.
+    """
+    difference = describe_difference(mine, theirs, "(params, function_state)")
+    if difference is not None:
+        raise TypeError(f"soft_update: the weights of other do not fit: {difference}")
+
     def leaf(a: jax.Array, b: jax.Array) -> jax.Array:
-        if not jnp.issubdtype(b.dtype, jnp.floating):
+        if not jnp.issubdtype(b.dtype, jnp.inexact):
             return jnp.copy(b)
-        # 0 * inf is NaN: a copy must not look at what it replaces
-        return jnp.where(tau >= 1, b, (1 - tau) * a + tau * b).astype(a.dtype)
+        # 0 * inf is NaN: a copy must not look at what it replaces, nor at what it leaves out
+        mixed = (1 - tau) * a + tau * b
+        return jnp.where(tau >= 1, b, jnp.where(tau <= 0, a, mixed)).astype(a.dtype)
 
     return jax.tree.map(leaf, mine, theirs)
 
 
-def without_carry(forward: Callable, num_inputs: int, owner: str, has_memory: bool) -> Callable:
+def without_carry(forward: Callable, inputs: tuple[str, ...], owner: str, has_memory: bool) -> Callable:
     """The public, jitted form of ``forward``: no carry goes in or comes out."""
 
-    @partial(jax.jit, static_argnums=3 + num_inputs)
-    def function(params: Any, function_state: Any, rng: Key, *inputs_and_mode: Any) -> tuple:
+    def run(params: Any, function_state: Any, rng: Any, *inputs_and_mode: Any) -> tuple:
         if has_memory:
             raise TypeError(
                 f"{owner}: func has memory, and a flat batch of transitions has no time axis to thread it along."
@@ -270,4 +313,10 @@ def without_carry(forward: Callable, num_inputs: int, owner: str, has_memory: bo
         output, _, function_state = forward(params, function_state, rng, (), *inputs_and_mode)
         return output, function_state
 
-    return function
+    def function_of_state(params: Any, function_state: Any, rng: Any, S: Any, is_training: bool) -> tuple:
+        return run(params, function_state, rng, S, is_training)
+
+    def function_of_both(params: Any, function_state: Any, rng: Any, S: Any, A: Any, is_training: bool) -> tuple:
+        return run(params, function_state, rng, S, A, is_training)
+
+    return jax.jit(function_of_state if inputs == ("S",) else function_of_both, static_argnames="is_training")

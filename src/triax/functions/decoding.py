@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import jax.numpy as jnp
+from gymnasium.spaces import Space
 from jaxtyping import Array, Float, PyTree
 
 from triax.core.arrays import argmax
 from triax.core.keys import Key
 from triax.functions.evaluate import host_array
 from triax.losses.value_transforms import ValueTransform
-from triax.proba_dists import DiscretizedIntervalDist, EmpiricalQuantileDist
+from triax.proba_dists import BaseProbaDist, DiscretizedIntervalDist, EmpiricalQuantileDist, ProbaDist
 from triax.spaces import decoder
 
 
@@ -33,7 +34,7 @@ class Decoding(Protocol):
         """A draw and the log-probability of exactly this draw."""
         ...
 
-    def mean(self, rng: Key | None, dist_params: PyTree) -> PyTree:
+    def mean(self, rng: Any, dist_params: PyTree) -> PyTree:
         """The mean."""
         ...
 
@@ -42,12 +43,27 @@ class Decoding(Protocol):
         ...
 
 
-class SpaceDecoding:
-    """Draws of ``proba_dist`` as members of its space."""
+def dist_of(space: Space, proba_dist: Any, *, who: str) -> BaseProbaDist:
+    """``proba_dist``, checked to be over ``space``; the default for the space if it is ``None``.
 
-    def __init__(self, proba_dist: Any) -> None:
+    Raises:
+        TypeError: it is no distribution, or one over another space.
+    """
+    if proba_dist is None:
+        return ProbaDist(space)
+    if not isinstance(proba_dist, BaseProbaDist):
+        raise TypeError(f"{who}: proba_dist must be a distribution of triax.proba_dists; got {proba_dist!r}.")
+    if proba_dist._clean_space != space:
+        raise TypeError(f"{who}: proba_dist must be over {space}; got one over {proba_dist._clean_space}.")
+    return proba_dist
+
+
+class SpaceDecoding:
+    """Draws of ``proba_dist`` as members of the space that it is over."""
+
+    def __init__(self, proba_dist: BaseProbaDist) -> None:
         self.proba_dist = proba_dist
-        self.to_member = decoder(proba_dist.space)
+        self.to_member = decoder(proba_dist._clean_space)
 
     def sample(self, rng: Key, dist_params: PyTree) -> tuple[PyTree, Float[Array, " batch"]]:
         """A draw, decoded; its log-probability is the one that a learner will compute from the decoded draw."""
@@ -58,7 +74,7 @@ class SpaceDecoding:
         """Of clean arrays, through the same preprocessing as in learning: an unchanged policy has ratio 1."""
         return self.proba_dist.log_proba(dist_params, self.proba_dist.preprocess_variate(rng, clean))
 
-    def mean(self, rng: Key | None, dist_params: PyTree) -> PyTree:
+    def mean(self, rng: Any, dist_params: PyTree) -> PyTree:
         """The distribution's mean, decoded; for discrete parts the most probable member."""
         return self.proba_dist.decode(rng, self.proba_dist.mean(dist_params))
 
@@ -81,7 +97,7 @@ class BinnedValueDecoding:
         one_hot = (jnp.arange(self.proba_dist.num_bins) == index[:, None]).astype(jnp.float32)
         return self._values()[index], self.proba_dist.log_proba(dist_params, one_hot)
 
-    def mean(self, rng: Key | None, dist_params: PyTree) -> PyTree:
+    def mean(self, rng: Any, dist_params: PyTree) -> PyTree:
         """The expectation of the value in original units (not the inverse of an expected transformed value)."""
         return self.proba_dist.mean(dist_params) @ self._values()
 
@@ -110,7 +126,7 @@ class QuantileValueDecoding:
         value = self.proba_dist.sample(dist_params, rng)
         return self.value_transform.inverse_func(value), self.proba_dist.log_proba(dist_params, value)
 
-    def mean(self, rng: Key | None, dist_params: PyTree) -> PyTree:
+    def mean(self, rng: Any, dist_params: PyTree) -> PyTree:
         """The expectation of the value in original units."""
         values = self.value_transform.inverse_func(dist_params["values"])
         return self.proba_dist.mean({**dist_params, "values": values})

@@ -25,6 +25,7 @@ def evaluator(forward: Callable, prepare: Prepare, finish: Finish) -> Callable:
 
     @jax.jit
     def call(params: Any, function_state: Any, key: Key, carry: Any, *inputs: Any) -> tuple:
+        _check_single(carry)
         key, rng_prepare, rng_forward, rng_finish = jax.random.split(key, 4)
         prepared = prepare(rng_prepare, *inputs)
         output, carry, _ = forward(params, function_state, rng_forward, carry, *prepared, False)
@@ -32,6 +33,15 @@ def evaluator(forward: Callable, prepare: Prepare, finish: Finish) -> Callable:
         return jax.tree.map(lambda leaf: leaf[0], result), carry, key
 
     return call
+
+
+def _check_single(carry: Any) -> None:
+    sizes = {leaf.shape[:1] for leaf in jax.tree.leaves(carry)}
+    if sizes - {(1,)}:
+        raise ValueError(
+            f"the carry of a call on one observation has the leading axis (1,); got {sorted(sizes)}."
+            " f.initial_carry() gives one."
+        )
 
 
 def flatten_actions(fn: Callable[..., PyTree]) -> Callable[..., PyTree]:

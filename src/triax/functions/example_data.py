@@ -2,14 +2,15 @@
 
 from typing import Any, NamedTuple
 
-import jax
 from gymnasium.spaces import Discrete
 from jaxtyping import PyTree
 
+from triax.core.keys import make_key
 from triax.core.printing import pretty_repr
 from triax.functions.evaluate import Preprocessor
+from triax.functions.inputs import preprocess_each, space_of
 from triax.functions.outputs import Output
-from triax.spaces import check_space, default_preprocessor, sample_batch
+from triax.spaces import default_preprocessor, sample_batch
 
 
 class ArgsType1(NamedTuple):
@@ -67,21 +68,17 @@ def model_type_examples(
     env: Any,
     output: Output,
     *,
-    owner: str,
+    who: str,
     observation_preprocessor: Preprocessor | None,
     action_preprocessor: Preprocessor | None,
     batch_size: int,
     random_seed: int | None,
 ) -> ModelTypes:
     """Example data of a function of state and action, in both forms where both exist."""
-    S, A = (
-        _example(space, preprocessor, batch_size, random_seed, owner, argument)
-        for space, preprocessor, argument in (
-            (env.observation_space, observation_preprocessor, "observation_space"),
-            (env.action_space, action_preprocessor, "action_space"),
-        )
-    )
-    rng = jax.random.PRNGKey(0 if random_seed is None else random_seed)
+    sizes = {"who": who, "batch_size": batch_size, "random_seed": random_seed}
+    S = _example(env, "observation", observation_preprocessor, **sizes)
+    A = _example(env, "action", action_preprocessor, **sizes)
+    rng = make_key(random_seed)
     type1 = ExampleData(Inputs(ArgsType1(S, A, True), static_argnums=(2,)), output.example(rng, batch_size))
     if not isinstance(env.action_space, Discrete):
         return ModelTypes(type1, None)
@@ -96,26 +93,21 @@ def state_examples(
     env: Any,
     output: Output,
     *,
-    owner: str,
+    who: str,
     observation_preprocessor: Preprocessor | None,
     batch_size: int,
     random_seed: int | None,
 ) -> ExampleData:
     """Example data of a function of the state."""
-    S = _example(env.observation_space, observation_preprocessor, batch_size, random_seed, owner, "observation_space")
-    rng = jax.random.PRNGKey(0 if random_seed is None else random_seed)
+    S = _example(env, "observation", observation_preprocessor, who=who, batch_size=batch_size, random_seed=random_seed)
     inputs = Inputs(ArgsType2(S, True), static_argnums=(1,))
-    return ExampleData(inputs, output.example(rng, batch_size))
+    return ExampleData(inputs, output.example(make_key(random_seed), batch_size))
 
 
 def _example(
-    space: Any,
-    preprocessor: Preprocessor | None,
-    batch_size: int,
-    random_seed: int | None,
-    owner: str,
-    argument: str,
+    env: Any, what: str, preprocessor: Preprocessor | None, *, who: str, batch_size: int, random_seed: int | None
 ) -> PyTree:
-    check_space(space, who=f"{owner}.example_data", argument=argument)
-    preprocess = preprocessor or default_preprocessor(space)
-    return preprocess(jax.random.PRNGKey(0), sample_batch(space, batch_size, random_seed))
+    """Random members of the observation or action space, preprocessed."""
+    space = space_of(env, f"{what}_space", who=who)
+    X = sample_batch(space, batch_size, random_seed)
+    return preprocess_each(preprocessor or default_preprocessor(space), X, who=who, argument=f"{what}_preprocessor")

@@ -1,5 +1,6 @@
 """The four kinds of ``func``, told apart in one place and turned into one kind of pure function."""
 
+import functools
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from flax import nnx
 
 from triax.core.errors import MissingExtraError
 from triax.core.keys import Key
-from triax.core.modules import SplitModule
+from triax.core.modules import SplitModule, strong_copy
 from triax.networks import StatefulModule
 
 Carry = Any
@@ -41,7 +42,9 @@ def lift(func: Any, *, owner: str, accepts: tuple[tuple[str, ...], ...], key: Ke
 
     Args:
         func: a Haiku-style function ``func(S, is_training)`` or ``func(S, A, is_training)``; a ``nnx.Module`` with
-            such a ``__call__``; a callable that takes ``nnx.Rngs`` and returns a module; a ``StatefulModule``.
+            such a ``__call__``; a callable that takes ``nnx.Rngs`` and returns a module; a ``StatefulModule``, which
+            gets ``S``, or ``{"S": S, "A": A}`` where actions are not ``Discrete``. Partials and callable objects
+            serve as functions do. Further parameters must have defaults, and stay at them.
         owner: the class that asks, for messages.
         accepts: the inputs that are possible, e.g. ``(("S",), ("S", "A"))``.
         key: what a factory's ``nnx.Rngs`` is seeded with.
@@ -54,28 +57,53 @@ def lift(func: Any, *, owner: str, accepts: tuple[tuple[str, ...], ...], key: Ke
         raise TypeError(
             f"{owner}: func must be a function, a flax.nnx.Module or a factory of one; got {type(func).__name__}."
         )
-    if _takes_rngs(func):
-        func = _build(func, owner, key)
+    if not isinstance(func, nnx.Module):
+        parameters = _parameters(func, owner)
+        if not _is_factory(parameters):
+            return _lift_haiku(func, _input_names(func, parameters, owner, accepts), owner)
+        func = _build(func, parameters, owner, key)
     if isinstance(func, StatefulModule):
         return _lift_stateful_module(func, accepts)
-    if isinstance(func, nnx.Module):
-        return _lift_module(func, _input_names(func.__call__, owner, accepts))
-    return _lift_haiku(func, _input_names(func, owner, accepts), owner)
+    call: Callable = func.__call__
+    return _lift_module(func, _input_names(func, _parameters(call, owner), owner, accepts))
 
 
-def _takes_rngs(func: Any) -> bool:
+# ------------------------------------------------------------------ which kind
+
+Parameters = list[inspect.Parameter]
+
+
+def _parameters(func: Callable, owner: str) -> Parameters:
+    """What is left to pass, ``*args`` and ``**kwargs`` apart."""
+    # The metaclass of modules hides the signature of their constructor.
+    if isinstance(func, type):
+        func = functools.partial(func.__init__, None)
+    elif isinstance(func, functools.partial) and isinstance(func.func, type):
+        func = functools.partial(func.func.__init__, None, *func.args, **func.keywords)
+    try:
+        parameters = inspect.signature(func).parameters.values()
+    except ValueError as error:
+        raise TypeError(f"{owner}: func must have named parameters; {func!r} has no signature.") from error
+    return [p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+
+
+def _required(parameters: Parameters) -> Parameters:
+    return [p for p in parameters if p.default is p.empty]
+
+
+def _is_factory(parameters: Parameters) -> bool:
     """A factory has one parameter without default, called ``rngs`` or annotated so."""
-    if isinstance(func, nnx.Module):
-        return False
-    required = _required(func)
+    required = _required(parameters)
     return len(required) == 1 and (
         required[0].name == "rngs" or required[0].annotation in (nnx.Rngs, "nnx.Rngs", "Rngs")
     )
 
 
-def _build(factory: Callable, owner: str, key: Key) -> nnx.Module:
-    name = _required(factory)[0].name
-    module = factory(**{name: nnx.Rngs(jax.random.wrap_key_data(key))})
+def _build(factory: Callable, parameters: Parameters, owner: str, key: Key) -> nnx.Module:
+    (parameter,) = _required(parameters)
+    rngs = nnx.Rngs(jax.random.wrap_key_data(key))
+    is_positional = parameter.kind is parameter.POSITIONAL_ONLY
+    module = factory(rngs) if is_positional else factory(**{parameter.name: rngs})
     if not isinstance(module, nnx.Module):
         raise TypeError(
             f"{owner}: func takes nnx.Rngs, so it must return a flax.nnx.Module; got {type(module).__name__}."
@@ -83,32 +111,41 @@ def _build(factory: Callable, owner: str, key: Key) -> nnx.Module:
     return module
 
 
-def _required(func: Callable) -> list[inspect.Parameter]:
-    if isinstance(func, type):  # the metaclass of modules hides the signature of their constructor
-        parameters = list(inspect.signature(func.__init__).parameters.values())[1:]
-    else:
-        parameters = list(inspect.signature(func).parameters.values())
-    return [p for p in parameters if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
-
-
-def _input_names(call: Callable, owner: str, accepts: tuple[tuple[str, ...], ...]) -> tuple[str, ...]:
-    """The array inputs of ``call``; parameters with a default are the user's own and stay at it."""
-    found = tuple(p.name for p in _required(call))
+def _input_names(
+    func: Any, parameters: Parameters, owner: str, accepts: tuple[tuple[str, ...], ...]
+) -> tuple[str, ...]:
+    """The array inputs among the parameters; others with a default are the user's own."""
+    required = {p.name for p in _required(parameters)}
     for inputs in accepts:
-        if found == (*inputs, "is_training"):
+        wanted = (*inputs, "is_training")
+        if tuple(p.name for p in parameters if p.name in wanted) == wanted and required <= set(wanted):
             return inputs
+    found = tuple(p.name for p in _required(parameters))
     signatures = " or ".join(f"func({', '.join((*inputs, 'is_training'))})" for inputs in accepts)
     raise TypeError(
-        f"{owner}: the parameters of func must be {signatures}; got ({', '.join(found)})." + _hint(found, accepts)
+        f"{owner}: the parameters of func must be {signatures}; got ({', '.join(found)})." + _hint(func, found, accepts)
     )
 
 
-def _hint(found: tuple[str, ...], accepts: tuple[tuple[str, ...], ...]) -> str:
+def _hint(func: Any, found: tuple[str, ...], accepts: tuple[tuple[str, ...], ...]) -> str:
+    if isinstance(func, type):
+        return " It is a class: pass an instance, or a factory such as lambda rngs: Net(..., rngs=rngs)."
     if found == ("S", "is_training") and accepts == (("S", "A"),):
         return " One output per action (type 2) needs a Discrete action space: take A as an input."
     if found == ("S", "A", "is_training"):
-        return f" A {'state' if accepts == (('S',),) else 'type-1'} function gets no action here: drop A."
+        return " A function of the state gets no action: drop A."
     return " Rename them (parameters with a default are left alone), or wrap func in a lambda."
+
+
+def _by_name(call: Callable, inputs: tuple[str, ...]) -> Callable:
+    """``call`` for inputs by position: between them it may have parameters that stay at their defaults."""
+    names = (*inputs, "is_training")
+    if any(p.kind is p.POSITIONAL_ONLY for p in inspect.signature(call).parameters.values()):
+        return call
+    return lambda *args: call(**dict(zip(names, args, strict=True)))
+
+
+# ------------------------------------------------------------------ pure functions
 
 
 def _no_carry(params: Any, function_state: Any, rng: Any, batch_size: int) -> Carry:
@@ -124,7 +161,7 @@ def _lift_haiku(func: Callable, inputs: tuple[str, ...], owner: str) -> Lifted:
         import haiku as hk
     except ImportError as error:
         raise MissingExtraError.of(f"{owner}: a plain function as func", "dm-haiku", "haiku") from error
-    transformed = hk.transform_with_state(func)
+    transformed = hk.transform_with_state(_by_name(func, inputs))
 
     def forward(params: Any, function_state: Any, rng: Any, carry: Carry, *args: Any) -> tuple:
         output, function_state = transformed.apply(params, function_state, rng, *args)
@@ -141,16 +178,19 @@ def _lift_module(module: nnx.Module, inputs: tuple[str, ...]) -> Lifted:
 
     def forward(params: Any, function_state: Any, rng: Any, carry: Carry, *args: Any) -> tuple:
         merged: Any = split.merge(params, function_state, rng, is_training=args[-1])
-        output = merged(*args)
+        output = _by_name(merged.__call__, inputs)(*args)
         return output, carry, split.variables_of(merged)
 
     return Lifted(inputs, init, forward, _no_carry, _keep_carry, split)
 
 
 def _lift_stateful_module(module: StatefulModule, accepts: tuple[tuple[str, ...], ...]) -> Lifted:
-    """One input comes as it is, state and action as ``{"S": S, "A": A}``; one output per action if possible."""
+    """State and action come as ``{"S": S, "A": A}``; one output per action wherever that is possible."""
     inputs = accepts[-1] if accepts == (("S", "A"),) else ("S",)
     split, params, variables = SplitModule.of(module)
+    initial_carry, reset_carry = _carry_functions(split)
+    skeleton = jax.eval_shape(lambda: initial_carry(params, variables, jax.random.PRNGKey(0), 1))
+    has_memory = bool(jax.tree.leaves(skeleton))
 
     def init(rng: Any, *args: Any) -> tuple:
         return params, variables
@@ -158,15 +198,23 @@ def _lift_stateful_module(module: StatefulModule, accepts: tuple[tuple[str, ...]
     def forward(params: Any, function_state: Any, rng: Any, carry: Carry, *args: Any) -> tuple:
         merged: Any = split.merge(params, function_state, rng, is_training=args[-1])
         x = args[0] if inputs == ("S",) else dict(zip(inputs, args[:-1], strict=True))
-        result = merged(carry, x)
-        return result.output, result.next_state, split.variables_of(merged)
+        result = merged(carry if has_memory else skeleton, x)
+        return result.output, result.next_state if has_memory else carry, split.variables_of(merged)
+
+    if has_memory:
+        return Lifted(inputs, init, forward, initial_carry, reset_carry, split)
+    return Lifted(inputs, init, forward, _no_carry, _keep_carry, split)
+
+
+def _carry_functions(split: SplitModule) -> tuple[Callable, Callable]:
+    """``initial_carry`` and ``reset_carry`` of a ``StatefulModule``."""
 
     def initial_carry(params: Any, function_state: Any, rng: Any, batch_size: int) -> Carry:
         merged: Any = split.merge(params, function_state, rng, is_training=False)
-        return merged.initialize_state(batch_size)
+        return strong_copy(merged.initialize_state(batch_size))
 
     def reset_carry(params: Any, function_state: Any, rng: Any, carry: Carry) -> Carry:
         merged: Any = split.merge(params, function_state, rng, is_training=False)
         return merged.reset_state(carry)
 
-    return Lifted(inputs, init, forward, initial_carry, reset_carry, split)
+    return initial_carry, reset_carry

@@ -16,7 +16,8 @@ def pick_action(output: PyTree, weights: Float[Array, "batch actions"]) -> PyTre
 
     def pick(leaf: Array) -> Array:
         expanded = weights.reshape(weights.shape + (1,) * (leaf.ndim - 2)).astype(leaf.dtype)
-        return jnp.sum(expanded * leaf, axis=1)
+        # An unavailable action may be at -inf, and 0 * inf is NaN.
+        return jnp.sum(jnp.where(expanded == 0, 0, expanded * leaf), axis=1)
 
     return jax.tree.map(pick, output)
 

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import PyTree
 
 from triax.core.keys import Key
+from triax.proba_dists import BaseProbaDist
 
 
 @runtime_checkable
@@ -20,13 +21,22 @@ class Output(Protocol):
         ...
 
     def check(self, owner: str, output: Any, batch_size: int, num_actions: int | None = None) -> None:
-        """Raise a ``TypeError`` unless ``output`` is as declared; called while tracing."""
+        """Raise a ``TypeError`` unless ``output``, as ``abstract`` gives it, is as declared."""
         ...
+
+
+def abstract(output: Any) -> Any:
+    """Shapes and dtypes in place of JAX arrays; other leaves stay as they are."""
+    return jax.tree.map(
+        lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) if isinstance(leaf, jax.Array) else leaf, output
+    )
 
 
 @dataclass(frozen=True)
 class ScalarOutput:
-    """One floating-point value: ``[batch]``, or ``[batch, num_actions]``."""
+    """One floating-point value for each ``per``: ``[batch]``, or ``[batch, num_actions]``."""
+
+    per: str
 
     def example(self, rng: Key, batch_size: int, num_actions: int | None = None) -> PyTree:
         """Standard-normal values."""
@@ -34,15 +44,14 @@ class ScalarOutput:
 
     def check(self, owner: str, output: Any, batch_size: int, num_actions: int | None = None) -> None:
         """Raise a ``TypeError`` that says the expected shape and a likely remedy."""
-        if not isinstance(output, jax.Array):
+        if not isinstance(output, jax.ShapeDtypeStruct):
             raise TypeError(f"{owner}: func must return a JAX array; got {type(output).__name__}.")
         if not jnp.issubdtype(output.dtype, jnp.floating):
             raise TypeError(f"{owner}: func must return floating-point values; got dtype {output.dtype}.")
         expected = self._shape(batch_size, num_actions)
         if output.shape == expected:
             return
-        per = "state-action pair" if num_actions is None and owner.endswith(("Q", "RewardFunction")) else "state"
-        what = f"one value per {per}" if num_actions is None else "one value per action for each state"
+        what = f"one value per {self.per}" if num_actions is None else "one value per action for each state"
         hint = ""
         if output.shape == (*expected, 1):
             hint = " Did you forget jnp.squeeze(x, axis=-1)?"
@@ -77,7 +86,8 @@ class TreeOutput:
                 f"{owner}: func must return {self.what} with the structure {wanted}; got {found}."
                 " Tuples, lists and dicts are told apart, and so are their keys."
             )
-        strangers = {type(leaf).__name__ for leaf in jax.tree.leaves(output) if not isinstance(leaf, jax.Array)}
+        leaves = jax.tree.leaves(output)
+        strangers = {type(leaf).__name__ for leaf in leaves if not isinstance(leaf, jax.ShapeDtypeStruct)}
         if strangers:
             raise TypeError(f"{owner}: the leaves of func's output must be JAX arrays; got {sorted(strangers)}.")
         self._check_leaves(owner, expected, output)
@@ -92,6 +102,11 @@ class TreeOutput:
         ]
         if differences:
             raise TypeError(f"{owner}: func must return {self.what}; these leaves differ: {'; '.join(differences)}.")
+
+
+def dist_params_output(proba_dist: BaseProbaDist) -> TreeOutput:
+    """The declaration that a function returns the parameters of ``proba_dist``."""
+    return TreeOutput(proba_dist.example_params, "distribution parameters")
 
 
 def _kind(leaf: Any) -> type:

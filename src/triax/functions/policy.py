@@ -1,17 +1,14 @@
 """``Policy``: a parametrised distribution over actions."""
 
-from functools import partial
 from typing import Any, ClassVar
 
-from triax.functions.decoding import SpaceDecoding
+from triax.functions.decoding import SpaceDecoding, dist_of
 from triax.functions.distribution_calls import DistributionCalls
 from triax.functions.evaluate import Preprocessor
 from triax.functions.example_data import ExampleData, state_examples
-from triax.functions.inputs import prepare_state, state_inputs
-from triax.functions.outputs import TreeOutput
+from triax.functions.inputs import space_of
+from triax.functions.outputs import dist_params_output
 from triax.functions.state_function import StochasticStateFunction
-from triax.proba_dists import ProbaDist
-from triax.spaces import check_space, default_preprocessor, encoder
 
 
 class Policy(StochasticStateFunction):
@@ -42,17 +39,17 @@ class Policy(StochasticStateFunction):
         random_seed: int | None = None,
     ) -> None:
         owner = type(self).__name__
-        for argument in ("observation_space", "action_space"):
-            check_space(getattr(env, argument), who=owner, argument=argument)
-        self.observation_space, self.action_space = env.observation_space, env.action_space
-        self.observation_preprocessor = observation_preprocessor or default_preprocessor(env.observation_space)
-        self.proba_dist = proba_dist or ProbaDist(env.action_space)
-        self._encode_state = encoder(env.observation_space, who=owner, argument="s")
-        inputs = state_inputs(env.observation_space, self.observation_preprocessor)
-        self._set_up(func, inputs, dist_params_output(self.proba_dist), random_seed)
-        prepare = partial(prepare_state, self.observation_preprocessor)
+        self.action_space = space_of(env, "action_space", who=owner)
+        self.proba_dist = dist_of(self.action_space, proba_dist, who=owner)
+        self._set_up_state(
+            func,
+            env,
+            dist_params_output(self.proba_dist),
+            observation_preprocessor=observation_preprocessor,
+            random_seed=random_seed,
+        )
         decoding = SpaceDecoding(self.proba_dist)
-        self._calls = DistributionCalls(self._lifted.forward, self.function, prepare, decoding)
+        self._calls = DistributionCalls(self._lifted.forward, self.function, self._prepare, decoding)
 
     @classmethod
     def example_data(
@@ -64,17 +61,13 @@ class Policy(StochasticStateFunction):
         random_seed: int | None = None,
     ) -> ExampleData:
         """Example inputs of ``func`` and distribution parameters of the right structure."""
-        check_space(env.action_space, who=f"{cls.__name__}.example_data", argument="action_space")
+        who = f"{cls.__name__}.example_data"
+        dist = dist_of(space_of(env, "action_space", who=who), proba_dist, who=who)
         return state_examples(
             env,
-            dist_params_output(proba_dist or ProbaDist(env.action_space)),
-            owner=cls.__name__,
+            dist_params_output(dist),
+            who=who,
             observation_preprocessor=observation_preprocessor,
             batch_size=batch_size,
             random_seed=random_seed,
         )
-
-
-def dist_params_output(proba_dist: Any) -> TreeOutput:
-    """The declaration that a function returns the parameters of ``proba_dist``."""
-    return TreeOutput(proba_dist.example_params, "distribution parameters")

@@ -11,6 +11,8 @@ from triax.functions.outputs import ScalarOutput
 from triax.functions.state_action_function import StateActionFunction
 from triax.losses.value_transforms import ValueTransform, value_transform_of
 
+OUTPUT = ScalarOutput("state-action pair")
+
 
 class Q(StateActionFunction):
     """The value of an action in a state, :math:`q(s, a)`.
@@ -45,7 +47,7 @@ class Q(StateActionFunction):
         self._set_up_state_action(
             func,
             env,
-            ScalarOutput(),
+            OUTPUT,
             observation_preprocessor=observation_preprocessor,
             action_preprocessor=action_preprocessor,
             random_seed=random_seed,
@@ -78,8 +80,8 @@ class Q(StateActionFunction):
         """Example inputs and outputs of ``func`` in both forms."""
         return model_type_examples(
             env,
-            ScalarOutput(),
-            owner=cls.__name__,
+            OUTPUT,
+            who=f"{cls.__name__}.example_data",
             observation_preprocessor=observation_preprocessor,
             action_preprocessor=action_preprocessor,
             batch_size=batch_size,

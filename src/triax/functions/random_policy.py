@@ -1,6 +1,7 @@
 """``RandomPolicy``: actions that ignore the state."""
 
 import copy
+import math
 from functools import partial, singledispatch
 from typing import Any, ClassVar
 
@@ -15,10 +16,10 @@ from triax.functions.approximator import Carry, without_carry
 from triax.functions.decoding import SpaceDecoding
 from triax.functions.distribution_calls import DistributionCalls
 from triax.functions.evaluate import with_carry
-from triax.functions.inputs import prepare_state
+from triax.functions.inputs import space_of
 from triax.functions.state_function import StochasticStateFunction
 from triax.proba_dists import ProbaDist
-from triax.spaces import check_space, default_preprocessor, encoder
+from triax.spaces import decoder
 
 
 class RandomPolicy(StochasticStateFunction):
@@ -38,19 +39,16 @@ class RandomPolicy(StochasticStateFunction):
     kinds: ClassVar[frozenset[str]] = frozenset({"policy"})
 
     def __init__(self, env: Any, random_seed: int | None = None) -> None:
-        for argument in ("observation_space", "action_space"):
-            check_space(getattr(env, argument), who="RandomPolicy", argument=argument)
-        self.observation_space, self.action_space = env.observation_space, env.action_space
-        self.observation_preprocessor = default_preprocessor(env.observation_space)
-        self.proba_dist = ProbaDist(env.action_space)
-        self._encode_state = encoder(env.observation_space, who="RandomPolicy", argument="s")
+        who = type(self).__name__
+        self._set_up_observations(env, None)
+        self.action_space = space_of(env, "action_space", who=who)
+        self.proba_dist = ProbaDist(self.action_space)
         self._params, self._function_state, self._exposed, self._has_memory = {}, {}, False, False
-        self._space = copy.deepcopy(env.action_space)
+        self._generator, self._to_member = copy.deepcopy(self.action_space), decoder(self.action_space)
         self.random_seed = random_seed
         forward = partial(_uniform, self.action_space, self.proba_dist)
-        self._function = without_carry(forward, 1, "RandomPolicy", False)
-        prepare = partial(prepare_state, self.observation_preprocessor)
-        self._calls = DistributionCalls(forward, self._function, prepare, SpaceDecoding(self.proba_dist))
+        self._function = without_carry(forward, ("S",), who, False)
+        self._calls = DistributionCalls(forward, self._function, self._prepare, SpaceDecoding(self.proba_dist))
 
     @property
     def random_seed(self) -> int:
@@ -61,7 +59,7 @@ class RandomPolicy(StochasticStateFunction):
     def random_seed(self, random_seed: int | None) -> None:
         self._random_seed = seed_or_entropy(random_seed)
         self._key = make_key(self._random_seed)
-        self._space.seed(self._random_seed)
+        self._generator.seed(self._random_seed)
 
     def initial_carry(self, batch_size: int = 1) -> Carry:
         """``()``: it remembers nothing."""
@@ -69,14 +67,13 @@ class RandomPolicy(StochasticStateFunction):
 
     def copy(self, deep: bool = False) -> "RandomPolicy":
         """A random policy with a stream of its own."""
-        return RandomPolicy(self, random_seed=int(jax.random.bits(self.rng, dtype=jnp.uint32) >> 1))
+        return type(self)(self, random_seed=int(jax.random.bits(self.rng, dtype=jnp.uint32) >> 1))
 
     def __call__(self, s: Any, carry: Carry | None = None, *, return_logp: bool = False) -> Any:
         """A random action, or ``(action, log-probability)``."""
-        self._carry_or_none(carry)
-        a = self._space.sample()
-        a = int(a) if isinstance(self._space, Discrete) else a
-        result = (a, np.array(_log_proba(self._space, a), np.float32)) if return_logp else a
+        self._checked_carry(carry)
+        a = self._to_member(self._generator.sample())
+        result = (a, np.array(log_proba(self.action_space, a), np.float32)) if return_logp else a
         return with_carry(result, carry, carry, return_logp)
 
     def mode(self, s: Any, carry: Carry | None = None) -> Any:
@@ -114,46 +111,57 @@ def _has_box(space: Space) -> bool:
     return isinstance(space, Box)
 
 
+# ------------------------------------------------------------------ how Gymnasium samples
+
+
 @singledispatch
-def _log_proba(space: Any, a: Any) -> float:
+def log_proba(space: Any, a: Any) -> float:
+    """The log-probability or log-density, in nats, of ``a`` as a draw of ``space.sample()``."""
     raise NotImplementedError(f"RandomPolicy: no log-probability for {space}.")
 
 
-@_log_proba.register
+@log_proba.register
 def _(space: Discrete, a: Any) -> float:
-    return -float(np.log(space.n))
+    return -math.log(space.n)
 
 
-@_log_proba.register
+@log_proba.register
 def _(space: MultiDiscrete, a: Any) -> float:
     return -float(np.sum(np.log(space.nvec)))
 
 
-@_log_proba.register
+@log_proba.register
 def _(space: MultiBinary, a: Any) -> float:
-    return -float(np.prod(space.shape)) * float(np.log(2))
+    return -math.prod(space.shape) * math.log(2)
 
 
-@_log_proba.register
+@log_proba.register
 def _(space: Tuple, a: Any) -> float:
-    return sum(_log_proba(part, x) for part, x in zip(space.spaces, a, strict=True))
+    return sum(log_proba(part, x) for part, x in zip(space.spaces, a, strict=True))
 
 
-@_log_proba.register
+@log_proba.register
 def _(space: Dict, a: Any) -> float:
-    return sum(_log_proba(part, a[name]) for name, part in space.spaces.items())
+    return sum(log_proba(part, a[name]) for name, part in space.spaces.items())
 
 
-@_log_proba.register
+@log_proba.register
 def _(space: Box, a: Any) -> float:
-    """By component: uniform, exponential from the finite bound, or standard normal, as Gymnasium samples."""
     low, high, x = (np.asarray(v, np.float64) for v in (space.low, space.high, a))
     below, above = space.bounded_below, space.bounded_above
-    width = high - low + (1 if np.issubdtype(space.dtype, np.integer) else 0)
+    is_float = space.dtype.kind == "f"
     with np.errstate(invalid="ignore"):
-        logp = np.select(
-            [below & above, below, above],
-            [-np.log(width), -(x - low), -(high - x)],
-            -0.5 * (x**2 + np.log(2 * np.pi)),
-        )
+        width = high - low + (0.0 if is_float else 1.0)
+        distance = np.where(below, x - low, high - x)
+    # Integers are floors of reals: of an exponential, P(k) = exp(-k) (1 - 1/e).
+    exponential = -distance if is_float else -distance + math.log1p(-math.exp(-1))
+    unbounded = -0.5 * (x**2 + math.log(2 * math.pi)) if is_float else _log_normal_floor(x)
+    logp = np.select([below & above, below | above], [-np.log(width), exponential], unbounded)
     return float(np.sum(logp))
+
+
+def _log_normal_floor(x: np.ndarray) -> np.ndarray:
+    """The log-probability that the floor of a standard normal number is ``x``."""
+    nearer = np.where(x < 0, -x - 1, x)  # the mirror image in the upper tail, where erfc keeps its digits
+    tails = [np.vectorize(math.erfc)((nearer + step) / math.sqrt(2)) for step in (0, 1)]
+    return np.log(tails[0] - tails[1]) - math.log(2)

@@ -3,13 +3,11 @@
 from collections.abc import Callable
 from typing import Any
 
-import jax
-import numpy as np
 from gymnasium.spaces import Box
 from jaxtyping import PyTree
 
 from triax.core.keys import Key
-from triax.spaces import sample_batch
+from triax.functions.inputs import preprocess_alike
 
 Adapter = Callable[[Key, PyTree], PyTree]
 """``(rng, raw action of the policy) -> raw action of the q-function``, traceable and differentiable."""
@@ -27,7 +25,7 @@ def action_adapter(q: Any, pi: Any, *, who: str) -> Adapter:
     """
     if q.action_space != pi.action_space:
         raise TypeError(f"{who}: q acts in {q.action_space}, the policy in {pi.action_space}.")
-    if _agree(q.action_preprocessor, pi.proba_dist.preprocess_variate, q.action_space):
+    if preprocess_alike(q.action_space, q.action_preprocessor, pi.proba_dist.preprocess_variate):
         return lambda rng, X: X
     if isinstance(q.action_space, Box):
         return lambda rng, X: q.action_preprocessor(rng, pi.proba_dist.decode(rng, X))
@@ -35,14 +33,3 @@ def action_adapter(q: Any, pi: Any, *, who: str) -> Adapter:
         f"{who}: q.action_preprocessor differs from pi.proba_dist.preprocess_variate."
         " Make q with action_preprocessor=pi.proba_dist.preprocess_variate."
     )
-
-
-def _agree(first: Callable, second: Callable, space: Any) -> bool:
-    if first == second:
-        return True
-    rng, A = jax.random.PRNGKey(0), sample_batch(space, 8, 0)
-    a, b = first(rng, A), second(rng, A)
-    if jax.tree.structure(a) != jax.tree.structure(b):
-        return False
-    pairs = zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True)
-    return all(np.shape(x) == np.shape(y) and np.allclose(x, y, atol=1e-5) for x, y in pairs)

@@ -5,16 +5,22 @@ from functools import partial
 from typing import Any
 
 import jax
-import jax.numpy as jnp
+import numpy as np
 from gymnasium.spaces import Discrete
 from jaxtyping import PyTree
 
 from triax.functions.approximator import Approximator, without_carry
 from triax.functions.evaluate import Prepare, Preprocessor
-from triax.functions.inputs import prepare_state, prepare_state_action, state_action_inputs
+from triax.functions.inputs import (
+    prepare_state,
+    prepare_state_action,
+    preprocess_each,
+    space_of,
+    state_action_inputs,
+)
 from triax.functions.model_types import Forward, as_type1, as_type2
 from triax.functions.outputs import Output
-from triax.spaces import check_space, default_preprocessor, encoder
+from triax.spaces import default_preprocessor, encoder
 
 
 class StateActionFunction(Approximator):
@@ -22,7 +28,9 @@ class StateActionFunction(Approximator):
 
     _forward_type1: Forward
     _forward_type2: Forward | None
+    _function_type1: Callable
     _function_type2: Any
+    action_space: Any
 
     def _set_up_state_action(
         self,
@@ -35,37 +43,56 @@ class StateActionFunction(Approximator):
         random_seed: int | None,
     ) -> None:
         owner = type(self).__name__
-        for argument in ("observation_space", "action_space"):
-            check_space(getattr(env, argument), who=owner, argument=argument)
-        self.observation_space, self.action_space = env.observation_space, env.action_space
-        self.observation_preprocessor = observation_preprocessor or default_preprocessor(env.observation_space)
-        self.action_preprocessor = action_preprocessor or default_preprocessor(env.action_space)
-        self._encode_state = encoder(env.observation_space, who=owner, argument="s")
-        self._encode_action = encoder(env.action_space, who=owner, argument="a")
+        self.observation_space = space_of(env, "observation_space", who=owner)
+        self.action_space = space_of(env, "action_space", who=owner)
+        self.observation_preprocessor = observation_preprocessor or default_preprocessor(self.observation_space)
+        self.action_preprocessor = action_preprocessor or default_preprocessor(self.action_space)
+        self._encode_state = encoder(self.observation_space, who=owner, argument="s")
+        self._encode_action = encoder(self.action_space, who=owner, argument="a")
         inputs = state_action_inputs(
-            env.observation_space, env.action_space, self.observation_preprocessor, self.action_preprocessor
+            self.observation_space,
+            self.action_space,
+            self.observation_preprocessor,
+            self.action_preprocessor,
+            who=owner,
         )
         self._set_up(func, inputs, output, random_seed)
-        self._derive_forms(owner)
+        self._derive_forms()
 
-    def _derive_forms(self, owner: str) -> None:
-        forward, memory = self._lifted.forward, self._has_memory
+    def _derive_forms(self) -> None:
+        forward = self._lifted.forward
         if self.modeltype == 1:
-            self._forward_type1 = forward
-            self._forward_type2 = None
-            if isinstance(self.action_space, Discrete):
-                self._forward_type2 = as_type2(forward, self._all_actions(self.action_space))
-        else:
-            self._forward_type1, self._forward_type2 = as_type1(forward), forward
-        self._function_type1 = without_carry(self._forward_type1, 2, owner, memory)
-        self._function_type2 = self._forward_type2 and without_carry(self._forward_type2, 1, owner, memory)
+            self._set_forms(forward)
+            return
+        self._check_one_hot()
+        self._set_forms(as_type1(forward), forward)
 
-    def _all_actions(self, space: Discrete) -> PyTree:
-        """Every action, preprocessed one by one: a preprocessor need not know batches."""
-        rng = jax.random.PRNGKey(0)
-        actions = range(int(space.start), int(space.start + space.n))
-        rows = [self.action_preprocessor(rng, self._encode_action(a)) for a in actions]
-        return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *rows)
+    def _set_forms(self, type1: Forward, type2: Forward | None = None) -> None:
+        """Both forms of the function; type 2 is made from type 1 if it is not given and actions are ``Discrete``."""
+        owner, space, memory = type(self).__name__, self.action_space, self._has_memory
+        if type2 is None and isinstance(space, Discrete):
+            type2 = as_type2(type1, self._preprocessed_actions(int(space.n)))
+        self._forward_type1, self._forward_type2 = type1, type2
+        self._function_type1 = without_carry(type1, ("S", "A"), owner, memory)
+        self._function_type2 = type2 and without_carry(type2, ("S",), owner, memory)
+
+    def _preprocessed_actions(self, count: int) -> PyTree:
+        """The first ``count`` actions, preprocessed one by one: a preprocessor need not know batches."""
+        actions = np.arange(count, dtype=np.int32) + np.int32(self.action_space.start)
+        return preprocess_each(
+            self.action_preprocessor, actions, who=type(self).__name__, argument="action_preprocessor"
+        )
+
+    def _check_one_hot(self) -> None:
+        """One-hot actions pick from the outputs of a type-2 function."""
+        n = int(self.action_space.n)
+        count = min(n, 8)
+        actions = jax.tree.leaves(self._preprocessed_actions(count))
+        if len(actions) != 1 or actions[0].shape != (count, n) or not np.array_equal(actions[0], np.eye(count, n)):
+            raise TypeError(
+                f"{type(self).__name__}: action_preprocessor must give one-hot actions, shape (batch, {n}), for a"
+                " type-2 func, func(S, is_training). Leave it out, or let func take A as an input."
+            )
 
     @property
     def modeltype(self) -> int:
@@ -103,6 +130,9 @@ class StateActionFunction(Approximator):
         if type2 is None:
             raise self._action_needed()
         return type2, (self._encode_state(s),)
+
+    def _facts(self) -> list[str]:
+        return [f"type {self.modeltype}", *super()._facts()]
 
     def _prepare(self) -> tuple[Prepare, Prepare]:
         """Preprocessing of ``(s, a)`` and of ``(s,)`` inside the jitted call."""

@@ -1,20 +1,54 @@
-"""Stochastic functions of the state alone: calls shared by ``Policy``, ``StochasticV`` and value-based policies."""
+"""Functions of the state alone, and the calls shared by the stochastic ones."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from jaxtyping import PyTree
 
 from triax.functions.approximator import Approximator, Carry
 from triax.functions.distribution_calls import DistributionCalls
-from triax.functions.evaluate import host_array, host_tree, with_carry
+from triax.functions.evaluate import Prepare, Preprocessor, host_array, host_tree, with_carry
+from triax.functions.inputs import prepare_state, space_of, state_inputs
+from triax.functions.outputs import Output
+from triax.spaces import default_preprocessor, encoder
 
 
-class StochasticStateFunction(Approximator):
+class StateFunction(Approximator):
+    """A function of the state: one input, ``S``."""
+
+    _encode_state: Callable[[Any], PyTree]
+
+    def _set_up_state(
+        self,
+        func: Any,
+        env: Any,
+        output: Output,
+        *,
+        observation_preprocessor: Preprocessor | None,
+        random_seed: int | None,
+    ) -> None:
+        owner = type(self).__name__
+        self._set_up_observations(env, observation_preprocessor)
+        inputs = state_inputs(self.observation_space, self.observation_preprocessor, who=owner)
+        self._set_up(func, inputs, output, random_seed)
+
+    def _set_up_observations(self, env: Any, observation_preprocessor: Preprocessor | None) -> None:
+        owner = type(self).__name__
+        self.observation_space = space_of(env, "observation_space", who=owner)
+        self.observation_preprocessor = observation_preprocessor or default_preprocessor(self.observation_space)
+        self._encode_state = encoder(self.observation_space, who=owner, argument="s")
+
+    @property
+    def _prepare(self) -> Prepare:
+        """Preprocessing of ``(s,)`` inside the jitted call."""
+        return partial(prepare_state, self.observation_preprocessor)
+
+
+class StochasticStateFunction(StateFunction):
     """A distribution given the state. Results are host values; a carry that is passed in comes back after them."""
 
     _calls: DistributionCalls
-    _encode_state: Callable[[Any], PyTree]
 
     def __call__(self, s: Any, carry: Carry | None = None, *, return_logp: bool = False) -> Any:
         """A sample, or ``(sample, log-probability)``; with a carry also the next carry.

@@ -3,13 +3,12 @@
 from functools import partial
 from typing import Any, ClassVar
 
-from triax.functions.decoding import BinnedValueDecoding, QuantileValueDecoding
 from triax.functions.evaluate import Preprocessor, flatten_actions
 from triax.functions.example_data import ModelTypes, model_type_examples
 from triax.functions.model_types import Forward
-from triax.functions.policy import dist_params_output
+from triax.functions.outputs import dist_params_output
 from triax.functions.stochastic_state_action import StochasticStateActionFunction
-from triax.functions.value_distribution import binned_values, check_value_range, quantile_values
+from triax.functions.value_distribution import check_optional_range, describe_values, value_distribution
 from triax.losses.value_transforms import ValueTransform, value_transform_of
 
 
@@ -49,10 +48,10 @@ class StochasticQ(StochasticStateActionFunction):
         random_seed: int | None = None,
     ) -> None:
         self.value_transform: ValueTransform = value_transform_of(value_transform)
-        decoding = _value_decoding(value_range, num_bins, self.value_transform, type(self).__name__)
-        self.value_range = None if value_range is None else check_value_range(value_range, who=type(self).__name__)
-        self._num_bins = int(num_bins)
+        self.value_range = check_optional_range(value_range, who=type(self).__name__)
+        decoding = value_distribution(self.value_range, num_bins, self.value_transform)
         self.proba_dist = decoding.proba_dist
+        self._num_bins = int(num_bins)
         self._set_up_state_action(
             func,
             env,
@@ -75,6 +74,9 @@ class StochasticQ(StochasticStateActionFunction):
         """The number of bins or quantiles."""
         return self._num_bins
 
+    def _facts(self) -> list[str]:
+        return [*super()._facts(), describe_values(self)]
+
     @classmethod
     def example_data(
         cls,
@@ -88,12 +90,13 @@ class StochasticQ(StochasticStateActionFunction):
         random_seed: int | None = None,
     ) -> ModelTypes:
         """Example inputs and outputs of ``func`` in both forms."""
-        transform = value_transform_of(value_transform)
-        decoding = _value_decoding(value_range, num_bins, transform, f"{cls.__name__}.example_data")
+        who = f"{cls.__name__}.example_data"
+        value_range = check_optional_range(value_range, who=who)
+        dist = value_distribution(value_range, num_bins, value_transform_of(value_transform)).proba_dist
         return model_type_examples(
             env,
-            dist_params_output(decoding.proba_dist),
-            owner=cls.__name__,
+            dist_params_output(dist),
+            who=who,
             observation_preprocessor=observation_preprocessor,
             action_preprocessor=action_preprocessor,
             batch_size=batch_size,
@@ -111,11 +114,3 @@ def _forward_means(forward: Forward, decoding: Any, params: Any, state: Any, rng
     dist_params, carry, state = forward(params, state, rng, *args)
     means = flatten_actions(decoding.transformed_mean)(dist_params)
     return means, carry, state
-
-
-def _value_decoding(
-    value_range: Any, num_bins: int, transform: ValueTransform, who: str
-) -> BinnedValueDecoding | QuantileValueDecoding:
-    if value_range is None:
-        return quantile_values(num_bins, transform)
-    return binned_values(check_value_range(value_range, who=who), num_bins, transform)

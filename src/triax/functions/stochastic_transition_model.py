@@ -2,13 +2,12 @@
 
 from typing import Any, ClassVar
 
-from triax.functions.decoding import SpaceDecoding
+from triax.functions.decoding import SpaceDecoding, dist_of
 from triax.functions.evaluate import Preprocessor
 from triax.functions.example_data import ModelTypes, model_type_examples
-from triax.functions.policy import dist_params_output
+from triax.functions.inputs import space_of
+from triax.functions.outputs import dist_params_output
 from triax.functions.stochastic_state_action import StochasticStateActionFunction
-from triax.proba_dists import ProbaDist
-from triax.spaces import check_space
 
 
 class StochasticTransitionModel(StochasticStateActionFunction):
@@ -38,8 +37,9 @@ class StochasticTransitionModel(StochasticStateActionFunction):
         proba_dist: Any = None,
         random_seed: int | None = None,
     ) -> None:
-        check_space(env.observation_space, who=type(self).__name__, argument="observation_space")
-        self.proba_dist = proba_dist or ProbaDist(env.observation_space)
+        who = type(self).__name__
+        self.proba_dist = dist_of(space_of(env, "observation_space", who=who), proba_dist, who=who)
+        self.observation_postprocessor = self.proba_dist.postprocess_variate
         self._set_up_state_action(
             func,
             env,
@@ -60,12 +60,12 @@ class StochasticTransitionModel(StochasticStateActionFunction):
         random_seed: int | None = None,
     ) -> ModelTypes:
         """Example inputs and outputs of ``func`` in both forms."""
-        check_space(env.observation_space, who=f"{cls.__name__}.example_data", argument="observation_space")
-        dist = proba_dist or ProbaDist(env.observation_space)
+        who = f"{cls.__name__}.example_data"
+        dist = dist_of(space_of(env, "observation_space", who=who), proba_dist, who=who)
         return model_type_examples(
             env,
             dist_params_output(dist),
-            owner=cls.__name__,
+            who=who,
             observation_preprocessor=dist.preprocess_variate,
             action_preprocessor=action_preprocessor,
             batch_size=batch_size,

@@ -1,17 +1,14 @@
 """``StochasticV``: the distribution of the return from a state."""
 
-from functools import partial
 from typing import Any, ClassVar
 
 from triax.functions.distribution_calls import DistributionCalls
 from triax.functions.evaluate import Preprocessor
 from triax.functions.example_data import ExampleData, state_examples
-from triax.functions.inputs import prepare_state, state_inputs
-from triax.functions.policy import dist_params_output
+from triax.functions.outputs import dist_params_output
 from triax.functions.state_function import StochasticStateFunction
-from triax.functions.value_distribution import binned_values, check_value_range
+from triax.functions.value_distribution import binned_values, check_value_range, describe_values
 from triax.losses.value_transforms import ValueTransform, value_transform_of
-from triax.spaces import check_space, default_preprocessor, encoder
 
 
 class StochasticV(StochasticStateFunction):
@@ -44,24 +41,26 @@ class StochasticV(StochasticStateFunction):
         value_transform: Any = None,
         random_seed: int | None = None,
     ) -> None:
-        owner = type(self).__name__
-        check_space(env.observation_space, who=owner, argument="observation_space")
-        self.observation_space = env.observation_space
-        self.observation_preprocessor = observation_preprocessor or default_preprocessor(env.observation_space)
         self.value_transform: ValueTransform = value_transform_of(value_transform)
-        self.value_range = check_value_range(value_range, who=owner)
+        self.value_range = check_value_range(value_range, who=type(self).__name__)
         self.decoding = binned_values(self.value_range, num_bins, self.value_transform)
         self.proba_dist = self.decoding.proba_dist
-        self._encode_state = encoder(env.observation_space, who=owner, argument="s")
-        inputs = state_inputs(env.observation_space, self.observation_preprocessor)
-        self._set_up(func, inputs, dist_params_output(self.proba_dist), random_seed)
-        prepare = partial(prepare_state, self.observation_preprocessor)
-        self._calls = DistributionCalls(self._lifted.forward, self.function, prepare, self.decoding)
+        self._set_up_state(
+            func,
+            env,
+            dist_params_output(self.proba_dist),
+            observation_preprocessor=observation_preprocessor,
+            random_seed=random_seed,
+        )
+        self._calls = DistributionCalls(self._lifted.forward, self.function, self._prepare, self.decoding)
 
     @property
     def num_bins(self) -> int:
         """The number of bins."""
         return self.proba_dist.num_bins
+
+    def _facts(self) -> list[str]:
+        return [*super()._facts(), describe_values(self)]
 
     @classmethod
     def example_data(
@@ -80,7 +79,7 @@ class StochasticV(StochasticStateFunction):
         return state_examples(
             env,
             dist_params_output(dist),
-            owner=cls.__name__,
+            who=f"{cls.__name__}.example_data",
             observation_preprocessor=observation_preprocessor,
             batch_size=batch_size,
             random_seed=random_seed,

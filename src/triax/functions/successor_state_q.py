@@ -1,21 +1,22 @@
 """``SuccessorStateQ``: a q-function from a one-step look-ahead."""
 
+import copy
 import warnings
 from functools import partial
 from typing import Any, ClassVar
 
 import jax
 import numpy as np
-from gymnasium.spaces import Discrete
 from jaxtyping import PyTree
 
 from triax.core.keys import Key
-from triax.functions.approximator import Carry, without_carry
-from triax.functions.model_types import as_type2
+from triax.functions.approximator import Carry, Number, interpolate
+from triax.functions.delegation import held_by
+from triax.functions.inputs import preprocess_alike
 from triax.functions.predicates import is_reward_function, is_stochastic, is_transition_model, is_vfunction
 from triax.functions.q import Q, value_calls
 from triax.functions.values import value_of
-from triax.spaces import sample_batch
+from triax.spaces import encoder
 
 
 class SuccessorStateQ(Q):
@@ -39,7 +40,7 @@ class SuccessorStateQ(Q):
 
     kinds: ClassVar[frozenset[str]] = frozenset({"q"})
 
-    def __init__(self, v: Any, p: Any, r: Any, gamma: float = 0.9) -> None:
+    def __init__(self, v: Any, p: Any, r: Any, gamma: Number = 0.9) -> None:
         for argument, part, right, kind in (
             ("v", v, is_vfunction, "a V or StochasticV"),
             ("p", p, is_transition_model, "a TransitionModel or StochasticTransitionModel"),
@@ -49,45 +50,38 @@ class SuccessorStateQ(Q):
                 raise TypeError(f"SuccessorStateQ: {argument} must be {kind}; got {type(part).__name__}.")
             if part.has_memory:
                 raise TypeError(f"SuccessorStateQ: {argument} must be memoryless; its func has a carry.")
+        _check_spaces(v, p, r)
         self.v, self.p, self.r, self.gamma = v, p, r, gamma
         self.observation_space, self.action_space = p.observation_space, p.action_space
-        self.observation_preprocessor, self.action_preprocessor = (
-            p.observation_preprocessor,
-            p.action_preprocessor,
-        )
-        self.observation_postprocessor = getattr(p, "observation_postprocessor", None)
+        self.observation_preprocessor = p.observation_preprocessor
+        self.action_preprocessor = p.action_preprocessor
+        self.observation_postprocessor = p.observation_postprocessor
         self.value_transform = v.value_transform
         self._has_memory = False
-        self._encode_state, self._encode_action = p._encode_state, p._encode_action
+        self._encode_state = encoder(self.observation_space, who="SuccessorStateQ", argument="s")
+        self._encode_action = encoder(self.action_space, who="SuccessorStateQ", argument="a")
         self._warn_if_preprocessors_differ()
-        self._derive_calls()
-
-    def _derive_calls(self) -> None:
-        parts = (value_of(self.v), _next_state_of(self.p), value_of(self.r))
-        self._forward_type1 = partial(_look_ahead, parts, self.value_transform.transform_func)
-        self._forward_type2 = None
-        if isinstance(self.action_space, Discrete):
-            self._forward_type2 = as_type2(self._forward_type1, self._all_actions(self.action_space))
-        self._function_type1 = self._function = without_carry(self._forward_type1, 2, "SuccessorStateQ", False)
-        self._function_type2 = self._forward_type2 and without_carry(self._forward_type2, 1, "SuccessorStateQ", False)
+        parts = (value_of(v), _next_state_of(p), value_of(r))
+        self._set_forms(partial(_look_ahead, parts, self.value_transform.transform_func))
+        self._function = self._function_type1
         self._value_type1, self._value_type2 = value_calls(self)
 
     def _warn_if_preprocessors_differ(self) -> None:
-        rng = jax.random.PRNGKey(0)
-        S = sample_batch(self.observation_space, 8, 0)
-        A = sample_batch(self.action_space, 8, 1)
-        checks = [
-            ("observation_preprocessor", S, (self.v, self.p, self.r)),
-            ("action_preprocessor", A, (self.p, self.r)),
-        ]
-        for attribute, X, parts in checks:
-            first, *others = (getattr(part, attribute)(rng, X) for part in parts)
-            if not all(_same(first, other) for other in others):
+        for attribute, space, parts in (
+            ("observation_preprocessor", self.observation_space, (self.p, self.v, self.r)),
+            ("action_preprocessor", self.action_space, (self.p, self.r)),
+        ):
+            if not preprocess_alike(space, *(getattr(part, attribute) for part in parts)):
                 warnings.warn(
                     f"SuccessorStateQ: the parts differ in {attribute}, so they see different inputs;"
                     f" pass {attribute}=p.{attribute} to the others.",
                     stacklevel=3,
                 )
+
+    # ------------------------------------------------------------------ weights
+
+    _key = held_by("v", "_key")
+    _random_seed = held_by("v", "_random_seed")
 
     @property
     def _params(self) -> dict:
@@ -98,22 +92,32 @@ class SuccessorStateQ(Q):
     def _function_state(self) -> dict:
         return {"v": self.v._function_state, "p": self.p._function_state, "r": self.r._function_state}
 
-    @property
-    def _exposed(self) -> bool:
-        return True
-
-    @_exposed.setter
-    def _exposed(self, exposed: bool) -> None:
+    def _expose(self) -> None:
         for part in (self.v, self.p, self.r):
-            part._exposed = part._exposed or exposed
+            part._exposed = True
 
     @property
-    def _key(self) -> Key:
-        return self.v._key
+    def params(self) -> dict:
+        """``{"v", "p", "r", "gamma"}``, read-only."""
+        self._expose()
+        return self._params
 
-    @_key.setter
-    def _key(self, key: Key) -> None:
-        self.v._key = key
+    @params.setter
+    def params(self, params: Any) -> None:
+        raise self._read_only("params")
+
+    @property
+    def function_state(self) -> dict:
+        """``{"v", "p", "r"}``, read-only."""
+        self._expose()
+        return self._function_state
+
+    @function_state.setter
+    def function_state(self, function_state: Any) -> None:
+        raise self._read_only("function_state")
+
+    def _read_only(self, name: str) -> AttributeError:
+        return AttributeError(f"SuccessorStateQ.{name} is read-only: train or assign that of the parts, v, p and r.")
 
     @property
     def modeltype(self) -> int:
@@ -138,18 +142,44 @@ class SuccessorStateQ(Q):
         """``()``: the parts are memoryless."""
         return ()
 
-    def copy(self, deep: bool = False) -> "SuccessorStateQ":
-        """The same on copies of the parts."""
-        return type(self)(self.v.copy(deep), self.p.copy(deep), self.r.copy(deep), self.gamma)
+    # ------------------------------------------------------------------ copies
 
-    def soft_update(self, other: Any, tau: float) -> None:
-        """Move each part towards the same part of ``other``."""
-        if not isinstance(other, SuccessorStateQ):
+    def copy(self, deep: bool = False) -> "SuccessorStateQ":
+        """The same on copies of the parts; the compiled functions are shared."""
+        return self._on(*(part.copy(deep) for part in (self.v, self.p, self.r)))
+
+    def __deepcopy__(self, memo: dict) -> "SuccessorStateQ":
+        return self._on(*(copy.deepcopy(part, memo) for part in (self.v, self.p, self.r)))
+
+    def _on(self, v: Any, p: Any, r: Any) -> "SuccessorStateQ":
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        twin.v, twin.p, twin.r = v, p, r
+        return twin
+
+    def soft_update(self, other: Any, tau: Number) -> None:
+        """Move each part towards the same part of ``other``; ``gamma`` stays."""
+        self._check_soft_update(other, tau)
+        pairs = [(self.v, other.v), (self.p, other.p), (self.r, other.r)]
+        mine, theirs = ([(f._params, f._function_state) for f in side] for side in zip(*pairs, strict=True))
+        for (part, _), weights in zip(pairs, interpolate(mine, theirs, float(tau)), strict=True):
+            part.put_weights(*weights)
+            part._exposed = False
+
+    def _facts(self) -> list[str]:
+        return [f"gamma={self.gamma:g}"]
+
+    def _parts(self) -> dict[str, Any]:
+        return {"v": self.v, "p": self.p, "r": self.r}
+
+
+def _check_spaces(v: Any, p: Any, r: Any) -> None:
+    for attribute, parts in (("observation_space", (p, v, r)), ("action_space", (p, r))):
+        spaces = [getattr(part, attribute) for part in parts]
+        if any(space != spaces[0] for space in spaces):
             raise TypeError(
-                f"SuccessorStateQ.soft_update: other must be a SuccessorStateQ; got {type(other).__name__}."
+                f"SuccessorStateQ: the parts must share one {attribute}; got {', '.join(map(str, spaces))}."
             )
-        for mine, theirs in ((self.v, other.v), (self.p, other.p), (self.r, other.r)):
-            mine.soft_update(theirs, tau)
 
 
 def _next_state_of(p: Any) -> Any:
@@ -174,10 +204,3 @@ def _look_ahead(
     r, state_r = reward(params["r"], state["r"], rng_r, S, A, training)
     q = transform(r + params["gamma"] * v)
     return q, carry, {"v": state_v, "p": state_p, "r": state_r}
-
-
-def _same(a: PyTree, b: PyTree) -> bool:
-    if jax.tree.structure(a) != jax.tree.structure(b):
-        return False
-    pairs = zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True)
-    return all(np.shape(x) == np.shape(y) and np.allclose(x, y) for x, y in pairs)

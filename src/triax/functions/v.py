@@ -1,18 +1,18 @@
 """``V``: the value of a state."""
 
-from functools import partial
 from typing import Any, ClassVar
 
-from triax.functions.approximator import Approximator, Carry
+from triax.functions.approximator import Carry
 from triax.functions.evaluate import Preprocessor, evaluator, host_array, with_carry
 from triax.functions.example_data import ExampleData, state_examples
-from triax.functions.inputs import prepare_state, state_inputs
 from triax.functions.outputs import ScalarOutput
+from triax.functions.state_function import StateFunction
 from triax.losses.value_transforms import ValueTransform, value_transform_of
-from triax.spaces import check_space, default_preprocessor, encoder
+
+OUTPUT = ScalarOutput("state")
 
 
-class V(Approximator):
+class V(StateFunction):
     """The value of a state, :math:`v(s)`.
 
     Args:
@@ -37,20 +37,12 @@ class V(Approximator):
         value_transform: Any = None,
         random_seed: int | None = None,
     ) -> None:
-        owner = type(self).__name__
-        check_space(env.observation_space, who=owner, argument="observation_space")
-        self.observation_space = env.observation_space
-        self.observation_preprocessor = observation_preprocessor or default_preprocessor(env.observation_space)
         self.value_transform: ValueTransform = value_transform_of(value_transform)
-        self._encode_state = encoder(env.observation_space, who=owner, argument="s")
-        inputs = state_inputs(env.observation_space, self.observation_preprocessor)
-        self._set_up(func, inputs, ScalarOutput(), random_seed)
-        inverse = self.value_transform.inverse_func
-        self._value = evaluator(
-            self._lifted.forward,
-            partial(prepare_state, self.observation_preprocessor),
-            lambda rng, output: inverse(output),
+        self._set_up_state(
+            func, env, OUTPUT, observation_preprocessor=observation_preprocessor, random_seed=random_seed
         )
+        inverse = self.value_transform.inverse_func
+        self._value = evaluator(self._lifted.forward, self._prepare, lambda rng, output: inverse(output))
 
     def __call__(self, s: Any, carry: Carry | None = None) -> Any:
         """The value in original units, a 0-d NumPy array; ``(value, next carry)`` when a carry is passed."""
@@ -68,8 +60,8 @@ class V(Approximator):
         """Example inputs of ``func`` and an output of the right shape."""
         return state_examples(
             env,
-            ScalarOutput(),
-            owner=cls.__name__,
+            OUTPUT,
+            who=f"{cls.__name__}.example_data",
             observation_preprocessor=observation_preprocessor,
             batch_size=batch_size,
             random_seed=random_seed,

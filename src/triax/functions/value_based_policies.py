@@ -1,9 +1,11 @@
 """Policies derived from a q-function: epsilon-greedy and Boltzmann."""
 
+import copy
+import math
 from abc import abstractmethod
 from collections.abc import Callable
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -11,14 +13,16 @@ import numpy as np
 from gymnasium.spaces import Discrete
 from jaxtyping import Array, Float, PyTree
 
-from triax.core.keys import Key
-from triax.functions.approximator import Carry, without_carry
+from triax.functions.approximator import Carry, Number, without_carry
 from triax.functions.decoding import SpaceDecoding
+from triax.functions.delegation import held_by
 from triax.functions.distribution_calls import DistributionCalls
-from triax.functions.inputs import prepare_state
 from triax.functions.predicates import is_qfunction
 from triax.functions.state_function import StochasticStateFunction
 from triax.proba_dists import ProbaDist
+from triax.spaces import encoder
+
+P = TypeVar("P", bound="ValueBasedPolicy")
 
 
 class ValueBasedPolicy(StochasticStateFunction):
@@ -30,84 +34,110 @@ class ValueBasedPolicy(StochasticStateFunction):
 
     kinds: ClassVar[frozenset[str]] = frozenset({"policy"})
 
-    _number: str
+    _number_name: ClassVar[str]
+    _number: float
+    _leaf: np.float32
 
-    def __init__(self, q: Any, number: float) -> None:
+    def __init__(self, q: Any, number: Any) -> None:
         owner = type(self).__name__
         if not is_qfunction(q):
             raise TypeError(f"{owner}: q must be a q-function (Q, StochasticQ); got {type(q).__name__}.")
         if not isinstance(q.action_space, Discrete):
             raise TypeError(f"{owner}: q must have a Discrete action space; got {q.action_space}.")
+        self._set_number(number)
         self.q = q
-        setattr(self, self._number, number)
         self.observation_space, self.action_space = q.observation_space, q.action_space
         self.observation_preprocessor = q.observation_preprocessor
+        self._encode_state = encoder(q.observation_space, who=owner, argument="s")
         self.proba_dist = ProbaDist(q.action_space)
-        self._encode_state = q._encode_state
-        self._has_memory = q.has_memory
-        forward = partial(_forward, self._logits, self._number, q.forward_values)
-        self._function = without_carry(forward, 1, owner, self._has_memory)
-        self._calls = DistributionCalls(
-            forward,
-            self._function,
-            partial(prepare_state, self.observation_preprocessor),
-            SpaceDecoding(self.proba_dist),
-        )
+        self._has_memory, self._carry_structure = q.has_memory, q._carry_structure
+        forward = partial(_forward, self._logits, self._number_name, q.forward_values)
+        self._function = without_carry(forward, ("S",), owner, self._has_memory)
+        self._calls = DistributionCalls(forward, self._function, self._prepare, SpaceDecoding(self.proba_dist))
 
     @staticmethod
     @abstractmethod
     def _logits(values: Float[Array, "batch n"], number: Any) -> Float[Array, "batch n"]: ...
 
+    @staticmethod
+    @abstractmethod
+    def _check_number(number: float) -> None:
+        """Raise a ``ValueError`` for a number out of range."""
+
+    def _set_number(self, number: Any) -> None:
+        name = f"{type(self).__name__}: {self._number_name}"
+        if np.ndim(number) or isinstance(number, str):
+            raise TypeError(f"{name} must be a number; got {number!r}.")
+        self._check_number(float(number))
+        self._number, self._leaf = float(number), np.float32(number)
+
+    # ------------------------------------------------------------------ weights
+
+    _function_state = held_by("q", "_function_state")
+    _exposed = held_by("q", "_exposed")
+    _key = held_by("q", "_key")
+    _random_seed = held_by("q", "_random_seed")
+
     @property
     def _params(self) -> dict:
-        return {self._number: np.float32(getattr(self, self._number)), "q": self.q._params}
-
-    @_params.setter
-    def _params(self, params: dict) -> None:
-        setattr(self, self._number, float(params[self._number]))
-        self.q._params = params["q"]
+        return {self._number_name: self._leaf, "q": self.q._params}
 
     @property
-    def _function_state(self) -> Any:
-        return self.q._function_state
+    def params(self) -> dict:
+        """The number and the weights of ``q``; assigning checks both and writes through."""
+        self._exposed = True
+        return self._params
 
-    @_function_state.setter
-    def _function_state(self, function_state: Any) -> None:
-        self.q._function_state = function_state
-
-    @property
-    def _exposed(self) -> bool:
-        return self.q._exposed
-
-    @_exposed.setter
-    def _exposed(self, exposed: bool) -> None:
-        self.q._exposed = exposed
-
-    @property
-    def _key(self) -> Key:
-        return self.q._key
-
-    @_key.setter
-    def _key(self, key: Key) -> None:
-        self.q._key = key
+    @params.setter
+    def params(self, params: Any) -> None:
+        expected = self._params
+        if isinstance(params, dict) and self._number_name in params:  # a Python number will do
+            expected = {**expected, self._number_name: params[self._number_name]}
+        self._check_same("params", expected, params)
+        self._check_number(float(params[self._number_name]))
+        self.q.params = params["q"]
+        self._set_number(params[self._number_name])
 
     def export_weights(self, trained: Any) -> PyTree:
         """The number, and what ``q`` exports."""
-        return np.float32(getattr(self, self._number)), self.q.export_weights(trained)
+        return self._leaf, self.q.export_weights(trained)
 
     def resolve_weights(self, exported: PyTree, trained: Any, weights: tuple[Any, Any]) -> tuple[Any, Any]:
         """The number beside the weights of ``q``."""
         number, q = exported
         params, function_state = self.q.resolve_weights(q, trained, weights)
-        return {self._number: number, "q": params}, function_state
+        return {self._number_name: number, "q": params}, function_state
 
     def initial_carry(self, batch_size: int = 1) -> Carry:
         """The memory of ``q`` at the start of an episode."""
         return self.q.initial_carry(batch_size)
 
-    def copy(self, deep: bool = False) -> "ValueBasedPolicy":
-        """A policy like this one on a copy of ``q``."""
-        return type(self)(self.q.copy(deep), getattr(self, self._number))
+    # ------------------------------------------------------------------ copies
+
+    def copy(self: P, deep: bool = False) -> P:
+        """A policy like this one on a copy of ``q``; the compiled functions are shared."""
+        return self._on(self.q.copy(deep))
+
+    def __deepcopy__(self: P, memo: dict) -> P:
+        return self._on(copy.deepcopy(self.q, memo))
+
+    def _on(self: P, q: Any) -> P:
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        twin.q = q
+        return twin
+
+    def soft_update(self, other: Any, tau: Number) -> None:
+        """Move the weights of ``q``, and the number, towards those of ``other``."""
+        self._check_soft_update(other, tau)
+        self.q.soft_update(other.q, tau)
+        self._set_number((1 - tau) * self._number + tau * other._number)
+
+    def _facts(self) -> list[str]:
+        return [f"{self._number_name}={self._number:g}"]
+
+    def _parts(self) -> dict[str, Any]:
+        return {"q": self.q}
 
 
 def _forward(
@@ -133,13 +163,27 @@ class EpsilonGreedy(ValueBasedPolicy):
 
     Raises:
         TypeError: ``q`` is no q-function, or its actions are not ``Discrete``.
+        ValueError: ``epsilon`` is outside [0, 1], here or when it is assigned.
     """
 
-    _number = "epsilon"
-    epsilon: float
+    _number_name = "epsilon"
 
-    def __init__(self, q: Any, epsilon: float = 0.1) -> None:
+    def __init__(self, q: Any, epsilon: Number = 0.1) -> None:
         super().__init__(q, epsilon)
+
+    @property
+    def epsilon(self) -> float:
+        """The probability of a random action."""
+        return self._number
+
+    @epsilon.setter
+    def epsilon(self, epsilon: Any) -> None:
+        self._set_number(epsilon)
+
+    @staticmethod
+    def _check_number(number: float) -> None:
+        if not 0 <= number <= 1:
+            raise ValueError(f"EpsilonGreedy: epsilon must be in [0, 1]; got {number}.")
 
     @staticmethod
     def _logits(values: Float[Array, "batch n"], number: Any) -> Float[Array, "batch n"]:
@@ -158,13 +202,27 @@ class BoltzmannPolicy(ValueBasedPolicy):
 
     Raises:
         TypeError: ``q`` is no q-function, or its actions are not ``Discrete``.
+        ValueError: ``temperature`` is not positive and finite, here or when it is assigned.
     """
 
-    _number = "temperature"
-    temperature: float
+    _number_name = "temperature"
 
-    def __init__(self, q: Any, temperature: float = 0.02) -> None:
+    def __init__(self, q: Any, temperature: Number = 0.02) -> None:
         super().__init__(q, temperature)
+
+    @property
+    def temperature(self) -> float:
+        """What the values are divided by."""
+        return self._number
+
+    @temperature.setter
+    def temperature(self, temperature: Any) -> None:
+        self._set_number(temperature)
+
+    @staticmethod
+    def _check_number(number: float) -> None:
+        if not 0 < number < math.inf:
+            raise ValueError(f"BoltzmannPolicy: temperature must be positive and finite; got {number}.")
 
     @staticmethod
     def _logits(values: Float[Array, "batch n"], number: Any) -> Float[Array, "batch n"]:

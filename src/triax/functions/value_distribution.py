@@ -28,12 +28,28 @@ def check_value_range(value_range: Any, *, who: str) -> tuple[float, float]:
     return low, high
 
 
+def check_optional_range(value_range: Any, *, who: str) -> tuple[float, float] | None:
+    """As ``check_value_range``; ``None`` stands for no range."""
+    return None if value_range is None else check_value_range(value_range, who=who)
+
+
 def binned_values(value_range: tuple[float, float], num_bins: int, transform: ValueTransform) -> BinnedValueDecoding:
     """``num_bins`` bins that cover ``value_range`` in transformed space."""
     low, high = (float(transform.transform_func(np.float32(bound))) for bound in value_range)
     return BinnedValueDecoding(DiscretizedIntervalDist.of_range(low, high, num_bins), transform)
 
 
-def quantile_values(num_quantiles: int, transform: ValueTransform) -> QuantileValueDecoding:
-    """``num_quantiles`` quantiles of an unbounded value."""
-    return QuantileValueDecoding(EmpiricalQuantileDist(num_quantiles), transform)
+def value_distribution(
+    value_range: tuple[float, float] | None, num_bins: int, transform: ValueTransform
+) -> BinnedValueDecoding | QuantileValueDecoding:
+    """``num_bins`` bins over the range, or as many quantiles of an unbounded value."""
+    if value_range is None:
+        return QuantileValueDecoding(EmpiricalQuantileDist(num_bins), transform)
+    return binned_values(value_range, num_bins, transform)
+
+
+def describe_values(f: Any) -> str:
+    """The form of a distributional function's output, for printing."""
+    if f.value_range is None:
+        return f"{f.num_bins} quantiles"
+    return f"{f.num_bins} bins over {f.value_range}"

@@ -165,7 +165,7 @@ def test_soft_clipped_double_q_learning_with_discrete_actions_takes_the_expectat
     pi = triax.Policy(LinearLogits(WPI), DISCRETE, random_seed=0)
     z = np.exp(S_NEXT @ WPI)
     p = z / z.sum(1, keepdims=True)
-    target = RN + IN * np.min([np.sum(p * (S_NEXT @ w), axis=1) for w in (W2, W3)], axis=0)
+    target = RN + IN * np.sum(p * np.minimum(S_NEXT @ W2, S_NEXT @ W3), axis=1)
     rule = SoftClippedDoubleQLearning(q_function(W1), [pi], [q_function(W2), q_function(W3)], **ARGS)
     check(rule, discrete_gradient(target), batch())
 

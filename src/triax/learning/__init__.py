@@ -1,17 +1,7 @@
 """What all learning rules share: losses to pure learners, and the shell that trains in place."""
 
 from triax.learning.batches import BatchEncoder, clip_weights
-from triax.learning.learner import (
-    Gradients,
-    Learner,
-    Loss,
-    LossOutput,
-    Step,
-    finite_leaves,
-    grads_metrics,
-    keep_unless,
-    make_learner,
-)
+from triax.learning.learner import Gradients, Learner, Loss, LossOutput, Step, make_learner
 from triax.learning.updater import Updater
 
 __all__ = [
@@ -23,8 +13,5 @@ __all__ = [
     "Step",
     "Updater",
     "clip_weights",
-    "finite_leaves",
-    "grads_metrics",
-    "keep_unless",
     "make_learner",
 ]

@@ -1,6 +1,8 @@
 """Checked batches: what a learning rule reads of a ``TransitionBatch``, in fixed dtypes, on the host."""
 
-from typing import Any
+import contextlib
+import math
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -9,19 +11,43 @@ from gymnasium.spaces import Space
 from jaxtyping import Array, Float, PyTree
 
 from triax.reward_tracing import TransitionBatch
-from triax.reward_tracing.transition_batch import FIELDS
 from triax.spaces import batch_encoder
+
+_COLUMNS = ("logP", "Rn", "In", "W")
+
+
+class EncodedBatch(NamedTuple):
+    """A checked batch on its way into a jitted call, in few arrays, since each has its cost."""
+
+    S: PyTree
+    A: PyTree
+    S_next: PyTree
+    A_next: PyTree
+    logP_next: Any
+    extra_info: PyTree
+    columns: Any
+    """``logP, Rn, In, W``, four vectors."""
+
+    def decode(self) -> TransitionBatch:
+        """The batch; traceable."""
+        logP, Rn, In, W = self.columns
+        return TransitionBatch.from_values(
+            (self.S, self.A, logP, Rn, In, self.S_next, self.A_next, self.logP_next, W, None, self.extra_info)
+        )
 
 
 class BatchEncoder:
-    """Turns a batch into the arrays that a traced loss takes; fields that a rule does not read become ``None``.
+    """Turns a batch into the arrays that a jitted call takes; fields that a rule does not read become ``None``.
+
+    Values of NumPy arrays are checked here. Arrays on the device are not looked at, which would wait for them: NaN in
+    those shows in the gradients.
 
     Args:
         who: the rule, for messages.
         observation_space: of ``S`` and ``S_next``.
         action_space: of ``A``; ``None`` for rules that read no actions.
         next_action: whether ``A_next`` and ``logP_next`` are read.
-        extra_info: whether ``extra_info`` is read.
+        recorded_steps: which of the steps in ``extra_info`` are read, as offsets.
     """
 
     def __init__(
@@ -31,82 +57,132 @@ class BatchEncoder:
         action_space: Space | None,
         *,
         next_action: bool = False,
-        extra_info: bool = False,
+        recorded_steps: tuple[int, ...] = (),
     ) -> None:
         self._who = who
-        self._next_action, self._extra_info = next_action, extra_info
-        self._observations = {
-            name: batch_encoder(observation_space, who=who, argument=f"batch.{name}") for name in ("S", "S_next")
-        }
-        self._actions = {}
+        self._next_action, self._recorded_steps = next_action, recorded_steps
+        self._encode_S, self._encode_S_next, self._encode_recorded = (
+            batch_encoder(observation_space, who=who, argument=f"batch.{name}")
+            for name in ("S", "S_next", "extra_info['states']")
+        )
+        self._encode_A = self._encode_A_next = lambda A: None
         if action_space is not None:
-            self._actions = {
-                name: batch_encoder(action_space, who=who, argument=f"batch.{name}") for name in ("A", "A_next")
-            }
+            self._encode_A = batch_encoder(action_space, who=who, argument="batch.A")
+        if action_space is not None and next_action:
+            self._encode_A_next = batch_encoder(action_space, who=who, argument="batch.A_next")
 
-    def __call__(self, batch: Any) -> TransitionBatch:
+    def __call__(self, batch: Any) -> EncodedBatch:
         """The checked batch.
 
         Raises:
-            TypeError: not a transition batch.
+            TypeError: not a transition batch, or ``extra_info`` is needed and absent.
             ValueError: NaN, values outside their space, a missing field, or leaves that disagree in length.
         """
         if not isinstance(batch, TransitionBatch):
             raise TypeError(f"{self._who}: transition_batch must be a TransitionBatch; got {type(batch).__name__}.")
-        fields: dict[str, Any] = {name: self._number(batch, name) for name in ("logP", "Rn", "In", "W")}
-        for name, encode in self._observations.items():
-            fields[name] = encode(getattr(batch, name))
-        if self._actions:
-            fields["A"] = self._actions["A"](batch.A)
-        if self._next_action:
-            fields |= self._next(batch)
-        if self._extra_info:
-            fields["extra_info"] = self._extra(batch)
-        self._check_lengths(fields)
-        return TransitionBatch.from_values([fields.get(name) for name in FIELDS])
+        encoded = EncodedBatch(
+            self._encode_S(batch.S),
+            self._encode_A(batch.A),
+            self._encode_S_next(batch.S_next),
+            *self._next(batch),
+            self._recorded(batch.extra_info),
+            self._columns(batch),
+        )
+        self._check_lengths(encoded)
+        return encoded
 
-    def _number(self, batch: TransitionBatch, name: str) -> Any:
-        """A checked float column."""
-        column = getattr(batch, name)
-        if isinstance(column, jax.Array):
-            return column.astype(jnp.float32)
-        column = np.asarray(column, np.float32)
+    def _columns(self, batch: TransitionBatch) -> Any:
+        """The columns as one array ``[4, batch]`` where all are on the host."""
+        values = (batch.logP, batch.Rn, batch.In, batch.W)
+        if not any(isinstance(column, jax.Array) for column in values):
+            with contextlib.suppress(TypeError, ValueError):
+                columns = np.array(values, np.float32)
+                # The square is finite if all numbers are (and not huge), at a fraction of the cost of looking at each.
+                if columns.ndim == 2 and math.isfinite(np.vdot(columns, columns)):
+                    return columns
+        return tuple(self._column(name, column) for name, column in zip(_COLUMNS, values, strict=True))
+
+    def _column(self, name: str, values: Any, *, may_be_nan: bool = False) -> Any:
+        """A checked float32 vector."""
+        column = values
+        if not isinstance(column, jax.Array):
+            try:
+                column = np.asarray(column, np.float32)
+            except (TypeError, ValueError) as error:
+                raise ValueError(f"{self._who}: batch.{name} must hold numbers; got {values!r}.") from error
         if column.ndim != 1:
             raise ValueError(f"{self._who}: batch.{name} must be a vector [batch]; got shape {column.shape}.")
-        if not np.isfinite(column).all():
-            bad = np.flatnonzero(~np.isfinite(column))[:5].tolist()
+        if isinstance(column, jax.Array):
+            return column if column.dtype == jnp.float32 else column.astype(jnp.float32)
+        if not may_be_nan and not np.isfinite(column).all():
+            rows = np.flatnonzero(~np.isfinite(column))[:5].tolist()
             raise ValueError(
-                f"{self._who}: batch.{name} must be finite; got NaN or infinity in the rows {bad}. Nothing was trained."
+                f"{self._who}: batch.{name} must be finite; got NaN or infinity in the rows {rows}."
+                " Nothing was trained."
             )
         return column
 
-    def _next(self, batch: TransitionBatch) -> dict[str, Any]:
-        if batch.A_next is None or batch.logP_next is None:
+    def _next(self, batch: TransitionBatch) -> tuple[PyTree, Any]:
+        """``A_next, logP_next``; NaN marks next actions that are not known."""
+        if not self._next_action:
+            return None, None
+        if batch.A_next is None:
             raise ValueError(
                 f"{self._who}: batch.A_next is missing. The tracer knows next actions only when s_next is left out"
                 " of tracer.add on ordinary steps (pass it with truncated=True)."
             )
-        logp = batch.logP_next
-        logp = logp if isinstance(logp, jax.Array) else np.asarray(logp, np.float32)
-        return {"A_next": self._actions["A_next"](batch.A_next), "logP_next": logp}
+        logp_next = np.zeros(batch.batch_size, np.float32) if batch.logP_next is None else batch.logP_next
+        return self._encode_A_next(batch.A_next), self._column("logP_next", logp_next, may_be_nan=True)
 
-    def _extra(self, batch: TransitionBatch) -> PyTree:
-        if not isinstance(batch.extra_info, dict):
+    def _recorded(self, info: Any) -> dict[str, Any] | None:
+        """The states at the offsets that are read, ``None`` at others, and whether each step was the last."""
+        if not self._recorded_steps:
+            return None
+        if not isinstance(info, dict) or not {"states", "dones"} <= info.keys():
             raise TypeError(f"{self._who}: batch.extra_info is missing. Trace with NStep(..., record_extra_info=True).")
-        return {name: batch.extra_info[name] for name in ("states", "dones")}
+        furthest, recorded = max(self._recorded_steps), len(info["states"]) - 1
+        if furthest > recorded:
+            raise ValueError(
+                f"{self._who}: the regularizer reads {furthest} steps ahead, but the batch was traced with"
+                f" n={recorded}."
+            )
+        states = [
+            self._encode_recorded(state) if offset in self._recorded_steps else None
+            for offset, state in enumerate(info["states"])
+        ]
+        dones = [done if isinstance(done, jax.Array) else np.asarray(done, bool) for done in info["dones"]]
+        return {"states": tuple(states), "dones": tuple(dones)}
 
-    def _check_lengths(self, fields: dict[str, Any]) -> None:
-        lengths = {
-            name: leaf.shape[0] for name, tree in fields.items() if name != "extra_info" for leaf in _leaves(tree)
-        }
-        if len(set(lengths.values())) > 1:
-            raise ValueError(f"{self._who}: the fields of the batch disagree in length: {lengths}.")
+    def _check_lengths(self, encoded: EncodedBatch) -> None:
+        size = encoded.columns[0].shape[0]
+        leaves = jax.tree.leaves(encoded if isinstance(encoded.columns, tuple) else encoded[:-1])
+        if not all(leaf.shape[:1] == (size,) for leaf in leaves):
+            shapes = {
+                jax.tree_util.keystr(path).lstrip("."): leaf.shape
+                for path, leaf in jax.tree_util.tree_leaves_with_path(encoded.decode())
+            }
+            raise ValueError(f"{self._who}: the fields of the batch disagree in length, axis 0: {shapes}.")
+        if size == 0:
+            raise ValueError(f"{self._who}: the batch is empty.")
 
 
-def _leaves(tree: PyTree) -> list:
-    return [tree] if isinstance(tree, np.ndarray | jax.Array) else jax.tree.leaves(tree)
+def check_weight_clip(who: str, bounds: Any) -> tuple[float, float] | None:
+    """The bounds of sample weights as floats, or ``None`` for none; ``ValueError`` unless ``low <= high``."""
+    if bounds is None:
+        return None
+    try:
+        low, high = map(float, bounds)
+    except (TypeError, ValueError):
+        low, high = math.nan, math.nan
+    if not low <= high:
+        raise ValueError(f"{who}.weight_clip must be a pair of numbers, low <= high, or None; got {bounds!r}.")
+    return low, high
 
 
-def clip_weights(W: Float[Array, " batch"], bounds: tuple[float, float] | None) -> Float[Array, " batch"]:
-    """Sample weights within ``bounds``; ``None`` leaves them as they are."""
-    return W if bounds is None else jnp.clip(W, *bounds)
+def clip_weights(batch: TransitionBatch, bounds: Float[Array, "2"] | None) -> TransitionBatch:
+    """The batch with its sample weights within ``bounds``; traceable."""
+    if bounds is None:
+        return batch
+    clipped = batch.copy()
+    clipped.W = jnp.clip(batch.W, bounds[0], bounds[1])
+    return clipped

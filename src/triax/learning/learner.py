@@ -1,4 +1,4 @@
-"""A loss and an optimizer as two pure functions; a step that would bring in NaN or infinity changes nothing."""
+"""A loss and an optimizer as pure functions; a step that would bring in NaN or infinity changes nothing."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -7,6 +7,8 @@ import jax
 import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Bool, Float, PyTree
+
+from triax.core.diagnostics import get_grads_diagnostics
 
 Loss = Callable[..., tuple[Float[Array, ""], "LossOutput"]]
 """``(params, function_state, rng, context, batch) -> (loss, LossOutput)``."""
@@ -37,7 +39,7 @@ class Step(NamedTuple):
     metrics: dict[str, Any]
     per_sample: Any
     finite: Bool[Array, " leaves"]
-    """For each leaf of ``params`` whether its gradient and update were finite; if not all, nothing was changed."""
+    """For each leaf of ``params``, then of ``function_state``, whether all was finite; if not, nothing was changed."""
 
 
 class Learner(NamedTuple):
@@ -45,7 +47,8 @@ class Learner(NamedTuple):
 
     * ``init(params) -> optimizer_state``
     * ``gradients(params, function_state, rng, context, batch) -> Gradients``
-    * ``apply(params, function_state, optimizer_state, grads, new_function_state) -> (params, ..., finite)``
+    * ``apply(params, function_state, optimizer_state, grads, new_function_state) -> (params, function_state,
+      optimizer_state, finite)``
     * ``step(params, function_state, optimizer_state, rng, context, batch) -> Step``
 
     ``context`` is any pytree that the loss reads besides the weights it trains: target networks, coefficients.
@@ -58,18 +61,26 @@ class Learner(NamedTuple):
 
 
 def make_learner(loss: Loss, optimizer: optax.GradientTransformation, *, prefix: str) -> Learner:
-    """The learner of one loss; ``prefix`` names the metrics ``<prefix>/grads_max`` and ``<prefix>/grads_norm``."""
+    """The learner of one loss; ``prefix`` names the metrics ``<prefix>/grads_max`` and ``<prefix>/grads_norm``.
+
+    A step is left out when the norm of the gradients is not finite (NaN, infinity, or a sum of squares that overflows,
+    which would leave Adam's second moments infinite for good), or when new weights or function state would not be.
+    """
+
+    def init(params: Any) -> PyTree:
+        return jax.tree.map(_strongly_typed, optimizer.init(params))
 
     def gradients(params: Any, function_state: Any, rng: Any, context: Any, batch: Any) -> Gradients:
         grads, output = jax.grad(loss, has_aux=True)(params, function_state, rng, context, batch)
-        metrics = {**output.metrics, **grads_metrics(grads, prefix)}
+        metrics = {**output.metrics, **get_grads_diagnostics(_widened(grads), f"{prefix}/grads_")}
         return Gradients(grads, output._replace(metrics=metrics))
 
     def apply(params: Any, function_state: Any, optimizer_state: Any, grads: Any, new_function_state: Any) -> tuple:
         updates, new_optimizer_state = optimizer.update(grads, optimizer_state, params)
-        finite = finite_leaves(grads) & finite_leaves(updates)
+        old = params, function_state, optimizer_state
         new = optax.apply_updates(params, updates), new_function_state, new_optimizer_state
-        kept = keep_unless(jnp.all(finite), new, (params, function_state, optimizer_state))
+        new = jax.tree.map(lambda leaf, like: leaf if leaf.dtype == like.dtype else leaf.astype(like.dtype), new, old)
+        kept, finite = _new_if_finite(grads, new, old)
         return *kept, finite
 
     def step(params: Any, function_state: Any, optimizer_state: Any, rng: Any, context: Any, batch: Any) -> Step:
@@ -79,21 +90,70 @@ def make_learner(loss: Loss, optimizer: optax.GradientTransformation, *, prefix:
         )
         return Step(params, function_state, optimizer_state, output.metrics, output.per_sample, finite)
 
-    return Learner(optimizer.init, gradients, apply, step)
+    return Learner(init, gradients, apply, step)
 
 
-def finite_leaves(tree: PyTree) -> Bool[Array, " leaves"]:
-    """For each leaf whether all its numbers are finite."""
-    return jnp.array([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(tree)], dtype=bool)
+def _strongly_typed(leaf: Any) -> Array:
+    """Optimizers start with Python numbers in their state, but return strong types: the second step would compile."""
+    array = jnp.asarray(leaf)
+    return array.astype(array.dtype) if getattr(array, "weak_type", False) else array
 
 
-def keep_unless(condition: Bool[Array, ""], new: PyTree, old: PyTree) -> PyTree:
-    """``new`` where ``condition`` holds, else ``old``."""
-    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), new, old)
+# ------------------------------------------------------------------ all or nothing
+
+# On a CPU a branch costs less than a select of every array; elsewhere it would wait for the host to look at the
+# condition. XLA runs up to eight operations of a branch in a row, but hands more to other threads, which costs most.
+LEAVES_PER_BRANCH = 7
 
 
-def grads_metrics(grads: PyTree, prefix: str) -> dict[str, Float[Array, ""]]:
-    """Largest absolute entry and L2 norm of all gradients."""
-    leaves = [jnp.abs(leaf) for leaf in jax.tree.leaves(grads) if leaf.size] or [jnp.zeros(1)]
-    largest = jnp.max(jnp.array([jnp.max(leaf) for leaf in leaves]))
-    return {f"{prefix}/grads_max": largest, f"{prefix}/grads_norm": optax.tree.norm(grads)}
+def _new_if_finite(grads: PyTree, new: PyTree, old: PyTree) -> tuple[PyTree, Bool[Array, " leaves"]]:
+    """``new`` and all true; or ``old``, and which leaves are to blame."""
+    grads = _widened(grads)
+    gradients_norm = get_grads_diagnostics(grads)["norm"]
+    largest_weight = get_grads_diagnostics(new[0])["max"]
+    state_leaves = zip(jax.tree.leaves(new[1]), jax.tree.leaves(old[1]), strict=True)
+    spoiled = jnp.array([_is_spoiled(*leaves) for leaves in state_leaves], dtype=bool)
+    ok = jnp.isfinite(gradients_norm) & jnp.isfinite(largest_weight) & ~jnp.any(spoiled)
+    leaves, structure = jax.tree.flatten(new)
+    leaves = jax.lax.platform_dependent(ok, leaves, jax.tree.leaves(old), cpu=_branch, default=_select)
+    finite = jax.lax.platform_dependent(ok, grads, new[0], spoiled, cpu=_flags_by_branch, default=_flags)
+    return jax.tree.unflatten(structure, leaves), finite
+
+
+def _select(ok: Bool[Array, ""], new: list[Array], old: list[Array]) -> list[Array]:
+    return [jnp.where(ok, a, b) for a, b in zip(new, old, strict=True)]
+
+
+def _branch(ok: Bool[Array, ""], new: list[Array], old: list[Array]) -> list[Array]:
+    kept: list[Array] = []
+    for start in range(0, len(new), LEAVES_PER_BRANCH):
+        part = slice(start, start + LEAVES_PER_BRANCH)
+        kept += jax.lax.cond(ok, lambda a, b: a, lambda a, b: b, new[part], old[part])
+    return kept
+
+
+def _flags(ok: Bool[Array, ""], grads: PyTree, params: PyTree, spoiled: Bool[Array, "..."]) -> Bool[Array, " leaves"]:
+    """For each leaf whether its gradients do not make the norm overflow, and the new weights are finite."""
+    leaves = jax.tree.leaves(grads)
+    # If the sum of squares over all leaves overflows, then the largest times their number does.
+    squares = [2 * len(leaves) * jnp.sum(jnp.square(jnp.abs(leaf))) for leaf in leaves]
+    weights = zip(squares, jax.tree.leaves(params), strict=True)
+    flags = [jnp.isfinite(square) & jnp.all(jnp.isfinite(leaf)) for square, leaf in weights]
+    return jnp.concatenate([jnp.array(flags, dtype=bool), ~spoiled])
+
+
+def _flags_by_branch(ok: Bool[Array, ""], *args: PyTree) -> Bool[Array, " leaves"]:
+    size = jax.eval_shape(_flags, ok, *args).shape
+    return jax.lax.cond(ok, lambda *args: jnp.ones(size, bool), lambda *args: _flags(ok, *args), *args)
+
+
+def _widened(grads: PyTree) -> PyTree:
+    """Half precision as float32: squares of float16 overflow from 256 on."""
+    return jax.tree.map(lambda leaf: leaf.astype(jnp.promote_types(leaf.dtype, jnp.float32)), grads)
+
+
+def _is_spoiled(new: Array, old: Array) -> Bool[Array, ""]:
+    """Whether something that was finite no longer is."""
+    if not jnp.issubdtype(new.dtype, jnp.inexact):
+        return jnp.zeros((), bool)
+    return jnp.any(jnp.isfinite(old) & ~jnp.isfinite(new))

@@ -2,17 +2,21 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import optax
 from jaxtyping import Array, PyTree
 
 from triax.core.errors import NonFiniteError
 from triax.core.keys import Key, fold_name, make_key, seed_or_entropy
+from triax.core.tree_differences import named_leaves
 from triax.core.trees import copy_arrays, describe_difference
 from triax.functions import Approximator
+from triax.learning.batches import EncodedBatch, check_weight_clip
 from triax.learning.learner import Learner, LossOutput, make_learner
 
 DEFAULT_LEARNING_RATE = 1e-3
@@ -22,14 +26,21 @@ class Updater(ABC):
     """Trains one approximator on batches. Subclasses give the loss; everything else is here.
 
     Each public method makes one jitted call. A step whose gradients are not finite changes nothing; since nothing
-    waits for the device, the ``NonFiniteError`` that tells so comes with the next call of any method.
+    waits for the device, the ``NonFiniteError`` that tells so comes with the next call of any method, or of
+    ``raise_if_not_finite``.
+
+    The functions that a rule works with are fixed; their weights and all numbers may change at any time.
     """
 
+    _trained: Any
+
     def __init__(self, trained: Approximator, optimizer: optax.GradientTransformation | None) -> None:
-        self._trained: Any = trained
-        self._optimizer = optimizer or optax.adam(DEFAULT_LEARNING_RATE)
-        self._optimizer_state = self._optimizer.init(trained._params)
-        self._optimizer_state_exposed = True
+        self._trained = trained
+        self._optimizer = optax.adam(DEFAULT_LEARNING_RATE) if optimizer is None else self._checked(optimizer)
+        self._optimizer_state = copy_arrays(self.learner.init(trained._params))
+        self._optimizer_state_like = jax.eval_shape(lambda: self._optimizer_state)
+        self._optimizer_state_exposed = False
+        self.weight_clip = (0.0, 10.0)
         self._num_steps = 0
         self._pending: Array | None = None
         self._jitted: dict[str, Callable] = {}
@@ -41,13 +52,37 @@ class Updater(ABC):
     def _loss(self, params: Any, function_state: Any, rng: Key, context: Any, batch: Any) -> tuple:
         """``(loss, LossOutput)``; traced. It must not read numbers from ``self``: those come in ``context``."""
 
-    @abstractmethod
-    def _context(self) -> PyTree:
+    def _context(self) -> dict[str, Any]:
         """What the loss reads besides the trained weights: other weights, coefficients."""
+        return {"weight_clip": self._weight_bounds}
 
     @abstractmethod
     def _encode(self, transition_batch: Any) -> Any:
         """The checked batch as the traced loss takes it; NumPy leaves of fixed dtypes."""
+
+    # ------------------------------------------------------------------ the pure core
+
+    @property
+    def learner(self) -> Learner:
+        """The rule as pure functions, for programs of your own: under ``jit``, ``vmap``, ``scan``.
+
+        Batches are clean device arrays, contexts are made by ``context``.
+        """
+        return make_learner(self._loss, self._optimizer, prefix=self._name)
+
+    def context(self) -> PyTree:
+        """A copy of what the loss reads at present besides the trained weights, which it leaves out."""
+        return copy_arrays(self._context())
+
+    @property
+    def weight_clip(self) -> tuple[float, float] | None:
+        """Bounds of the sample weights ``W`` of a batch, at first ``(0, 10)``; ``None`` leaves weights as they are."""
+        return self._weight_clip
+
+    @weight_clip.setter
+    def weight_clip(self, bounds: tuple[float, float] | None) -> None:
+        self._weight_clip = check_weight_clip(self._name, bounds)
+        self._weight_bounds = None if bounds is None else jnp.array(self._weight_clip, jnp.float32)
 
     # ------------------------------------------------------------------ the optimizer
 
@@ -55,7 +90,8 @@ class Updater(ABC):
     def optimizer(self) -> optax.GradientTransformation:
         """The optimizer. A new one must have a state of the same structure; the state is kept.
 
-        To change a learning rate without recompilation use a schedule or ``optax.inject_hyperparams``.
+        To change a learning rate without recompilation use a schedule, or ``optax.inject_hyperparams`` and
+        ``rule.optimizer_state.hyperparams["learning_rate"] = 1e-4``.
 
         Raises:
             AttributeError: the new optimizer's state has another structure.
@@ -64,10 +100,18 @@ class Updater(ABC):
 
     @optimizer.setter
     def optimizer(self, optimizer: optax.GradientTransformation) -> None:
-        state = jax.eval_shape(optimizer.init, self._trained._params)
+        state = jax.eval_shape(self._checked(optimizer).init, self._trained._params)
         self._check_state("optimizer", state)
         self._optimizer = optimizer
         self._jitted.clear()
+
+    def _checked(self, optimizer: Any) -> optax.GradientTransformation:
+        if isinstance(optimizer, optax.GradientTransformation):
+            return optimizer
+        raise TypeError(
+            f"{self._name}: optimizer must be an optax.GradientTransformation; got {type(optimizer).__name__}."
+            " Try optax.adam(learning_rate)."
+        )
 
     @property
     def optimizer_state(self) -> PyTree:
@@ -77,11 +121,24 @@ class Updater(ABC):
 
     @optimizer_state.setter
     def optimizer_state(self, optimizer_state: PyTree) -> None:
-        self._check_state("optimizer_state", optimizer_state)
-        self._optimizer_state, self._optimizer_state_exposed = optimizer_state, True
+        self._optimizer_state = self._own_state(optimizer_state)
+        self._optimizer_state_exposed = False
+
+    def _take_optimizer_state(self) -> PyTree:
+        """The state in buffers that nobody else holds, with what a user may have written into it."""
+        if self._optimizer_state_exposed:
+            self._optimizer_state = self._own_state(self._optimizer_state)
+            self._optimizer_state_exposed = False
+        return self._optimizer_state
+
+    def _own_state(self, state: PyTree) -> PyTree:
+        if jax.tree.structure(state) == jax.tree.structure(self._optimizer_state_like):
+            state = jax.tree.map(_typed_like, state, self._optimizer_state_like)
+        self._check_state("optimizer_state", state)
+        return copy_arrays(state)
 
     def _check_state(self, name: str, found: PyTree) -> None:
-        difference = describe_difference(self._optimizer_state, found)
+        difference = describe_difference(self._optimizer_state_like, found, "state")
         if difference is not None:
             raise AttributeError(f"{self._name}.{name}: its state does not fit the present one: {difference}")
 
@@ -95,36 +152,49 @@ class Updater(ABC):
     @random_seed.setter
     def random_seed(self, random_seed: int | None) -> None:
         self._random_seed = seed_or_entropy(random_seed)
-        self._key = fold_name(make_key(self._random_seed), self._name)
+        self._key, self._num_draws = fold_name(make_key(self._random_seed), self._name), 0
 
     @property
     def rng(self) -> Key:
         """A fresh key: each read gives another one."""
-        self._key, rng = jax.random.split(self._key)
-        return rng
+        return jax.random.fold_in(*self._draw())
+
+    def _draw(self) -> tuple[Key, np.uint32]:
+        """The ingredients of a fresh key, to be folded inside the jitted call: free for losses that use none."""
+        self._num_draws += 1
+        return self._key, np.uint32(self._num_draws)
 
     # ------------------------------------------------------------------ steps
 
     def _update(self, transition_batch: Any) -> tuple[dict[str, Any], Any]:
         """One step in place: ``(metrics, per-sample report)``, on the device."""
-        self._raise_if_not_finite()
+        self.raise_if_not_finite()
         batch, context = self._encode(transition_batch), self._context()
-        call = self._jit("step", self._keyed_step, donate_argnums=(0, 1, 2, 3))
+        call = self._jit("step", lambda: partial(_unpacked, self.learner.step), donate_argnums=(1, 2, 3))
         params, function_state = self._trained.take_weights()
-        step, self._key = call(params, function_state, self._take_optimizer_state(), self._key, context, batch)
+        step = call(self._draw(), params, function_state, self._take_optimizer_state(), context, batch)
         self._trained.put_weights(step.params, step.function_state)
         self._optimizer_state = step.optimizer_state
         self._stepped(step.finite)
         return step.metrics, step.per_sample
 
-    def _gradients(self, transition_batch: Any) -> tuple[PyTree, LossOutput]:
-        """Gradients and report of a batch; nothing is changed but the key."""
-        self._raise_if_not_finite()
+    def _evaluate(self, name: str, function: Callable, transition_batch: Any) -> Any:
+        """``function(params, function_state, rng, context, batch)`` in one jitted call; nothing is changed."""
+        self.raise_if_not_finite()
         batch, context = self._encode(transition_batch), self._context()
-        weights = self._trained._params, self._trained._function_state
-        call = self._jit("gradients", self._keyed_gradients)
-        (grads, output), self._key = call(*weights, self._key, context, batch)
-        return grads, output
+        call = self._jit(name, lambda: partial(_unpacked, function))
+        return call(self._draw(), self._trained._params, self._trained._function_state, context, batch)
+
+    def _gradients(self, transition_batch: Any) -> tuple[PyTree, LossOutput]:
+        """Gradients and report of a batch; nothing is trained."""
+
+        def gradients(*args: Any) -> tuple[PyTree, LossOutput]:
+            grads, output = self.learner.gradients(*args)
+            # What a jitted call returns unchanged is its input, which the next step will donate.
+            state = jax.tree.map(jnp.copy, output.function_state)
+            return grads, output._replace(function_state=state)
+
+        return self._evaluate("gradients", gradients, transition_batch)
 
     def apply_grads(self, grads: PyTree, function_state: PyTree) -> None:
         """An optimizer step with gradients computed elsewhere, and the new function state.
@@ -135,49 +205,27 @@ class Updater(ABC):
 
         Raises:
             TypeError: a tree does not fit; the message names the leaves.
+            NonFiniteError: the step before had gradients that are not finite; it was left out.
         """
-        self._raise_if_not_finite()
+        self.raise_if_not_finite()
         for name, expected, found in (
             ("grads", self._trained._params, grads),
             ("function_state", self._trained._function_state, function_state),
         ):
-            difference = describe_difference(expected, found)
+            difference = describe_difference(expected, found, name)
             if difference is not None:
                 raise TypeError(f"{self._name}.apply_grads: {name} does not fit: {difference}")
-        params, old_state = self._trained.take_weights()
-        call = self._jit("apply", self._learner.apply, donate_argnums=(0, 1, 2))
-        *new, self._optimizer_state, finite = call(
-            params, old_state, self._take_optimizer_state(), grads, function_state
-        )
-        self._trained.put_weights(*new)
-        self._trained._exposed = True  # the given function state may come back as it is
+        call = self._jit("apply", lambda: self.learner.apply, donate_argnums=(0, 1, 2))
+        weights = self._trained.take_weights()
+        *weights, self._optimizer_state, finite = call(*weights, self._take_optimizer_state(), grads, function_state)
+        self._trained.put_weights(*weights)
         self._stepped(finite)
 
-    def _take_optimizer_state(self) -> PyTree:
-        if self._optimizer_state_exposed:
-            self._optimizer_state = copy_arrays(self._optimizer_state)
-            self._optimizer_state_exposed = False
-        return self._optimizer_state
-
-    @property
-    def _learner(self) -> Learner:
-        return make_learner(self._loss, self._optimizer, prefix=self._name)
-
-    def _jit(self, name: str, function: Callable, **options: Any) -> Callable:
-        """The jitted ``function``, made once; forgotten when the optimizer or the loss function changes."""
+    def _jit(self, name: str, make: Callable[[], Callable], **options: Any) -> Callable:
+        """The jitted function, made once; forgotten when the optimizer or the loss function changes."""
         if name not in self._jitted:
-            self._jitted[name] = jax.jit(function, **options)
+            self._jitted[name] = jax.jit(make(), **options)
         return self._jitted[name]
-
-    def _keyed_step(
-        self, params: Any, function_state: Any, optimizer_state: Any, key: Key, context: Any, batch: Any
-    ) -> tuple:
-        key, rng = jax.random.split(key)
-        return self._learner.step(params, function_state, optimizer_state, rng, context, batch), key
-
-    def _keyed_gradients(self, params: Any, function_state: Any, key: Key, context: Any, batch: Any) -> tuple:
-        key, rng = jax.random.split(key)
-        return self._learner.gradients(params, function_state, rng, context, batch), key
 
     # ------------------------------------------------------------------ non-finite steps
 
@@ -185,17 +233,21 @@ class Updater(ABC):
         self._num_steps += 1
         self._pending = finite
 
-    def _raise_if_not_finite(self) -> None:
+    def raise_if_not_finite(self) -> None:
+        """Wait for the last step and raise a ``NonFiniteError`` if it was left out; every method calls this first."""
         if self._pending is None:
             return
         finite, self._pending = np.asarray(self._pending), None
         if finite.all():
             return
-        paths, _ = jax.tree_util.tree_flatten_with_path(self._trained._params)
-        leaves = [jax.tree_util.keystr(path) for (path, _), ok in zip(paths, finite, strict=True) if not ok]
+        names = [
+            *named_leaves(self._trained._params, "params"),
+            *named_leaves(self._trained._function_state, "function_state"),
+        ]
+        leaves = ", ".join(name for name, ok in zip(names, finite, strict=True) if not ok)
         raise NonFiniteError(
-            f"{self._name}: step {self._num_steps} had gradients that are not finite, in params"
-            f"{', params'.join(leaves)}. The step was left out: weights and optimizer state are as before."
+            f"{self._name}: step {self._num_steps} had gradients that are not finite, or too large to be squared, in"
+            f" {leaves}. The step was left out: weights and optimizer state are as before."
             " Look for NaN or huge numbers in weights, rewards and the loss; a smaller learning rate or"
             " optax.clip_by_global_norm may help."
         )
@@ -203,3 +255,21 @@ class Updater(ABC):
     @property
     def _name(self) -> str:
         return type(self).__name__
+
+
+def _unpacked(function: Callable, draw: tuple[Key, Array], *args: Any) -> Any:
+    """``function(*weights, rng, context, batch)`` from what a shell hands to a jitted call."""
+    *weights, context, batch = args
+    batch = jax.tree.map(lambda x: x.decode() if _is_encoded(x) else x, batch, is_leaf=_is_encoded)
+    return function(*weights, jax.random.fold_in(*draw), context, batch)
+
+
+def _is_encoded(x: Any) -> bool:
+    return isinstance(x, EncodedBatch)
+
+
+def _typed_like(leaf: Any, like: Any) -> Any:
+    """Numbers that a user wrote into the state, in its dtype; weak types would compile anew."""
+    if isinstance(leaf, jax.Array) and not getattr(leaf, "weak_type", False):  # arrays of keys have none
+        return leaf
+    return np.asarray(leaf, like.dtype)

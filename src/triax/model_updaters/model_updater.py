@@ -8,9 +8,10 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, PyTree
 
-from triax.core.keys import Key, fold_name
+from triax.core.keys import Key
 from triax.functions import is_reward_function, is_stochastic, is_transition_model
 from triax.learning import BatchEncoder, LossOutput, Updater, clip_weights
+from triax.learning.batches import EncodedBatch
 from triax.learning.estimates import estimate_of
 from triax.losses.value_losses import huber
 from triax.regularizers import Regularizer
@@ -21,9 +22,10 @@ class ModelUpdater(Updater):
     """Trains a model of the environment on one-step transitions (trace with ``n=1``).
 
     Deterministic models regress with ``loss_function``, leaf by leaf: transition models to the preprocessed
-    ``S_next``, reward functions to the transformed ``Rn``. Stochastic models maximise the likelihood of what was
-    observed: transition models minimise its negative log-probability, binned rewards the cross-entropy with the
-    reward projected on the bins, quantiles the quantile Huber loss.
+    ``S_next``, reward functions to the transformed ``Rn``. Of a leaf with several components the mean of their losses
+    counts, of several leaves the sum. Stochastic models maximise the likelihood of what was observed: transition
+    models minimise its negative log-probability, binned rewards the cross-entropy with the reward projected on the
+    bins, quantiles the quantile Huber loss.
 
     Args:
         model: a transition model or reward function, deterministic or stochastic.
@@ -36,8 +38,6 @@ class ModelUpdater(Updater):
             deterministic one or of another function.
     """
 
-    weight_clip: tuple[float, float] | None = (0.0, 10.0)
-
     def __init__(
         self,
         model: Any,
@@ -49,23 +49,14 @@ class ModelUpdater(Updater):
             raise TypeError(
                 f"ModelUpdater: model must be a transition model or a reward function; got {type(model).__name__}."
             )
-        if loss_function is not None and is_stochastic(model):
-            raise TypeError("ModelUpdater: a stochastic model is trained by likelihood; leave loss_function out.")
+        if loss_function is not None:
+            _check_loss_function(loss_function, model)
         if regularizer is not None:
-            self._check_regularizer(regularizer, model)
+            _check_regularizer(regularizer, model)
         self._loss_function = loss_function or huber
-        self.regularizer = regularizer
+        self._regularizer = regularizer
         self._encoder = BatchEncoder("ModelUpdater", model.observation_space, model.action_space)
         super().__init__(model, optimizer)
-
-    @staticmethod
-    def _check_regularizer(regularizer: Any, model: Any) -> None:
-        if not isinstance(regularizer, Regularizer):
-            raise TypeError(f"ModelUpdater: regularizer must be a Regularizer; got {type(regularizer).__name__}.")
-        if regularizer.f is not model:
-            raise TypeError("ModelUpdater: regularizer must be one of the (stochastic) model itself.")
-        if regularizer.needs_extra_info:
-            raise TypeError(f"ModelUpdater: a {type(regularizer).__name__} is for policies.")
 
     @property
     def model(self) -> Any:
@@ -73,64 +64,77 @@ class ModelUpdater(Updater):
         return self._trained
 
     @property
+    def regularizer(self) -> Regularizer | None:
+        """The regularizer; fixed, its coefficients are not."""
+        return self._regularizer
+
+    @property
     def loss_function(self) -> Callable:
-        """``(y_true, y_pred, w=None) -> scalar`` of a deterministic model; fixed at construction."""
+        """``(y_true, y_pred, w=None) -> scalar`` of a deterministic model; assigning takes effect with the next call.
+
+        Raises:
+            TypeError: it is no function, or the model is stochastic.
+        """
         return self._loss_function
+
+    @loss_function.setter
+    def loss_function(self, loss_function: Callable) -> None:
+        _check_loss_function(loss_function, self._trained)
+        self._loss_function = loss_function
+        self._jitted.clear()
 
     @property
     def hyperparams(self) -> dict[str, Any]:
         """Those of the regularizer; the values may change between steps."""
-        return {"regularizer": {} if self.regularizer is None else self.regularizer.hyperparams}
+        return {"regularizer": {} if self._regularizer is None else self._regularizer.hyperparams}
 
-    def _context(self) -> PyTree:
-        return self.hyperparams
+    # ------------------------------------------------------------------ the loss
 
-    def _encode(self, transition_batch: Any) -> TransitionBatch:
-        return self._encoder(transition_batch)
+    def _context(self) -> dict[str, Any]:
+        return {**super()._context(), "hyperparams": self.hyperparams}
 
     def _loss(self, params: Any, function_state: Any, rng: Key, context: Any, batch: Any) -> tuple:
-        model = self._trained
-        rng_forward, rng_target = fold_name(rng, "forward"), fold_name(rng, "target")
-        S, A = (
-            model.observation_preprocessor(rng_forward, batch.S),
-            model.action_preprocessor(rng_forward, batch.A),
-        )
-        output, new_state = model.function_type1(params, function_state, rng_forward, S, A, True)
-        W = clip_weights(batch.W, self.weight_clip)
+        model, batch = self._trained, clip_weights(batch, context["weight_clip"])
+        rng_S, rng_A, rng_model, rng_target = jax.random.split(rng, 4)
+        S, A = model.observation_preprocessor(rng_S, batch.S), model.action_preprocessor(rng_A, batch.A)
+        output, new_state = model.function_type1(params, function_state, rng_model, S, A, True)
         if is_reward_function(model):
-            bare = self._reward_loss(output, batch, W)
+            estimate = estimate_of(model)
+            bare = estimate.loss(self._loss_function, estimate.certain(batch.Rn), output, batch.W)
         else:
-            bare = self._state_loss(output, batch, W, rng_target)
+            bare = self._state_loss(output, batch, rng_target)
         loss, metrics = bare, {}
-        if self.regularizer is not None:
-            term = self.regularizer.function(output, **context["regularizer"])
-            metrics = self.regularizer.metrics_func(output, **context["regularizer"])
-            loss = loss + jnp.mean(W * term)
+        if self._regularizer is not None:
+            hyperparams = context["hyperparams"]["regularizer"]
+            loss = bare + jnp.mean(batch.W * self._regularizer.function(output, **hyperparams))
+            metrics = self._regularizer.metrics_func(output, **hyperparams)
         metrics = {"ModelUpdater/loss": loss, "ModelUpdater/loss_bare": bare, **metrics}
         return loss, LossOutput(new_state, metrics)
 
-    def _reward_loss(self, output: PyTree, batch: Any, W: Float[Array, " batch"]) -> Float[Array, ""]:
-        estimate = estimate_of(self._trained)
-        target = estimate.backup(jax.lax.stop_gradient(estimate.single(output)), batch.Rn, jnp.zeros_like(batch.Rn))
-        return estimate.loss(self._loss_function, target, output, W)
-
-    def _state_loss(self, output: PyTree, batch: Any, W: Float[Array, " batch"], rng: Key) -> Float[Array, ""]:
+    def _state_loss(self, output: PyTree, batch: TransitionBatch, rng: Key) -> Float[Array, ""]:
         model = self._trained
         if is_stochastic(model):
             X = model.proba_dist.preprocess_variate(rng, batch.S_next)
-            return -jnp.mean(W * model.proba_dist.log_proba(output, X))
+            return -jnp.mean(batch.W * model.proba_dist.log_proba(output, X))
         target = model.observation_preprocessor(rng, batch.S_next)
-        losses = jax.tree.map(lambda y_true, y_pred: self._leaf_loss(y_true, y_pred, W), target, output)
+        losses = jax.tree.map(lambda y_true, y_pred: self._leaf_loss(y_true, y_pred, batch.W), target, output)
         return jnp.sum(jnp.stack(jax.tree.leaves(losses)))
 
     def _leaf_loss(self, y_true: Array, y_pred: Array, W: Float[Array, " batch"]) -> Float[Array, ""]:
         """The mean over components of the loss of each."""
-        batch = y_true.shape[0]
         columns = jax.vmap(lambda t, p: self._loss_function(t, p, W), in_axes=1)
-        return jnp.mean(columns(y_true.reshape(batch, -1), y_pred.reshape(batch, -1)))
+        return jnp.mean(columns(y_true.reshape(len(W), -1), y_pred.reshape(len(W), -1)))
+
+    # ------------------------------------------------------------------ the shell
+
+    def _encode(self, transition_batch: Any) -> EncodedBatch:
+        return self._encoder(transition_batch)
 
     def update(self, transition_batch: Any) -> dict[str, Any]:
-        """Train in place on one batch: metrics ``ModelUpdater/loss``, ``/loss_bare``, ``/grads_max``, ``/grads_norm``.
+        """Train in place on one batch: the metrics, on the device.
+
+        Metrics: ``ModelUpdater/loss``, ``/loss_bare`` (without regularizer), ``/grads_max``, ``/grads_norm``; those of
+        the regularizer without prefix.
 
         Raises:
             ValueError: the batch holds NaN, an action outside the space, or leaves that disagree.
@@ -142,3 +146,17 @@ class ModelUpdater(Updater):
         """``(grads, function_state, metrics)`` of a batch; nothing is trained."""
         grads, output = self._gradients(transition_batch)
         return grads, output.function_state, output.metrics
+
+
+def _check_loss_function(loss_function: Any, model: Any) -> None:
+    if not callable(loss_function):
+        raise TypeError(f"ModelUpdater: loss_function must be a function; got {type(loss_function).__name__}.")
+    if is_stochastic(model):
+        raise TypeError("ModelUpdater: a stochastic model is trained by likelihood; leave loss_function out.")
+
+
+def _check_regularizer(regularizer: Any, model: Any) -> None:
+    if not isinstance(regularizer, Regularizer):
+        raise TypeError(f"ModelUpdater: regularizer must be a Regularizer; got {type(regularizer).__name__}.")
+    if regularizer.f is not model:
+        raise TypeError("ModelUpdater: regularizer must be one of the (stochastic) model itself.")

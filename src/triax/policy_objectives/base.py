@@ -13,15 +13,15 @@ from jaxtyping import Array, Float, PyTree
 from triax.core.keys import Key, fold_name
 from triax.functions import Policy
 from triax.learning import BatchEncoder, LossOutput, Updater, clip_weights
+from triax.learning.batches import EncodedBatch
 from triax.regularizers import Regularizer
-from triax.reward_tracing import TransitionBatch
 
 
 class PolicyObjective(Updater):
     """Something to maximise by moving a policy.
 
-    ``loss = -objective + mean(W * regularizer)``. The policy runs in training mode, critics in evaluation mode.
-    ``weight_clip`` bounds the sample weights ``W`` of a batch, ``None`` leaves them as they are.
+    ``loss = -objective + mean(W * regularizer)``. The policy runs in training mode, critics and the function of the
+    regularizer in evaluation mode.
 
     Args:
         pi: the ``Policy`` to train.
@@ -31,13 +31,11 @@ class PolicyObjective(Updater):
 
     Raises:
         TypeError: ``pi`` is no ``Policy`` (value-based policies have no weights of their own), or ``regularizer`` no
-            ``Regularizer``.
+            ``Regularizer`` of a function in the spaces of ``pi``.
     """
 
     REQUIRES_PROPENSITIES: ClassVar[bool] = False
     """Whether the objective reads ``logP`` of the batch."""
-
-    weight_clip: tuple[float, float] | None = (0.0, 10.0)
 
     def __init__(
         self,
@@ -47,14 +45,14 @@ class PolicyObjective(Updater):
     ) -> None:
         if not isinstance(pi, Policy):
             raise TypeError(f"{self._name}: pi must be a Policy; got {type(pi).__name__}.")
-        if regularizer is not None and not isinstance(regularizer, Regularizer):
-            raise TypeError(f"{self._name}: regularizer must be a Regularizer; got {type(regularizer).__name__}.")
+        if regularizer is not None:
+            _check_regularizer(self._name, regularizer, pi)
         self._regularizer = regularizer
         self._encoder = BatchEncoder(
             self._name,
             pi.observation_space,
             pi.action_space,
-            extra_info=regularizer is not None and regularizer.needs_extra_info,
+            recorded_steps=() if regularizer is None else regularizer.recorded_steps,
         )
         super().__init__(pi, optimizer)
 
@@ -65,12 +63,16 @@ class PolicyObjective(Updater):
 
     @property
     def regularizer(self) -> Regularizer | None:
-        """The regularizer."""
+        """The regularizer; fixed, its coefficients are not."""
         return self._regularizer
 
     @property
     def hyperparams(self) -> dict[str, Any]:
         """What ``objective_func`` reads besides weights and batch; the values may change between steps."""
+        return self._hyperparams()
+
+    def _hyperparams(self) -> dict[str, Any]:
+        """The same for a call that donates the weights of ``pi``, with functions exported."""
         return {"regularizer": {} if self._regularizer is None else self._regularizer.hyperparams}
 
     # ------------------------------------------------------------------ the loss
@@ -79,7 +81,10 @@ class PolicyObjective(Updater):
     def objective_func(
         self, params: PyTree, state: PyTree, hyperparams: dict, rng: Key, transition_batch: Any, Adv: Any
     ) -> tuple[Float[Array, ""], tuple[PyTree, Float[Array, " batch"], PyTree]]:
-        """``(objective, (dist_params, log_pi, new_state))``; pure, traceable, differentiable in ``params``."""
+        """``(objective, (dist_params, log_pi, new_state))``; pure, traceable, differentiable in ``params``.
+
+        The sample weights ``W`` of the batch are taken as they are; ``update`` clips them before.
+        """
 
     def _log_pi(self, params: PyTree, state: PyTree, rng: Key, batch: Any) -> tuple:
         """``(dist_params, log-probability of the batch's actions, new state)`` in training mode."""
@@ -89,57 +94,57 @@ class PolicyObjective(Updater):
         A = pi.proba_dist.preprocess_variate(fold_name(rng, "A"), batch.A)
         return dist_params, pi.proba_dist.log_proba(dist_params, A), state
 
-    def _sample_weights(self, batch: Any) -> Float[Array, " batch"]:
-        return clip_weights(batch.W, self.weight_clip)
+    def _resolve(self, hyperparams: dict[str, Any]) -> dict[str, Any]:
+        """``hyperparams`` from ``_hyperparams``, inside the trace."""
+        return hyperparams
 
-    def _context(self) -> PyTree:
-        if self._regularizer is None:
-            return self.hyperparams, None
-        return self.hyperparams, self._regularizer.f.export_weights(self._trained)
+    def _context(self) -> dict[str, Any]:
+        context = {**super()._context(), "hyperparams": self._hyperparams()}
+        if self._regularizer is not None:
+            context["regularizer"] = self._regularizer.f.export_weights(self._trained)
+        return context
 
     def _loss(self, params: Any, function_state: Any, rng: Key, context: Any, batch: Any) -> tuple:
-        hyperparams, exported = context
-        transitions, Adv = batch
+        hyperparams, (transitions, Adv) = self._resolve(context["hyperparams"]), batch
+        transitions = clip_weights(transitions, context["weight_clip"])
         objective, (_, log_pi, new_state) = self.objective_func(
             params, function_state, hyperparams, fold_name(rng, "objective"), transitions, Adv
         )
         loss, metrics = -objective, {}
         if self._regularizer is not None:
-            own = self._regularizer.f.resolve_weights(exported, self._trained, (params, function_state))
+            f = self._regularizer.f
+            own = f.resolve_weights(context["regularizer"], self._trained, (params, function_state))
             term, metrics = self._regularizer.batch_eval(
                 own[0], hyperparams["regularizer"], own[1], fold_name(rng, "regularizer"), transitions
             )
-            loss = loss + jnp.mean(self._sample_weights(transitions) * term)
-        metrics = {
-            f"{self._name}/loss": loss,
-            f"{self._name}/loss_bare": -objective,
-            f"{self._name}/kl_div_old": jnp.mean(transitions.logP - log_pi),
-            **{f"{self._name}/{key}": value for key, value in metrics.items()},
-        }
-        return loss, LossOutput(new_state, metrics)
+            loss = loss + jnp.mean(transitions.W * term)
+        kl_div = jnp.mean(transitions.logP - log_pi)
+        metrics = {"loss": loss, "loss_bare": -objective, "kl_div_old": kl_div, **metrics}
+        return loss, LossOutput(new_state, {f"{self._name}/{key}": value for key, value in metrics.items()})
 
     # ------------------------------------------------------------------ the shell
 
-    def _encode(self, transition_batch: Any) -> tuple[TransitionBatch, Any]:
+    def _encode(self, transition_batch: Any) -> tuple[EncodedBatch, Any]:
         transitions, Adv = transition_batch
-        transitions = self._encoder(transitions)
+        encoded = self._encoder(transitions)
         if self.REQUIRES_PROPENSITIES and isinstance(transitions.logP, np.ndarray) and not transitions.logP.any():
             warnings.warn(
                 f"{self._name}: every logP of the batch is 0. Act with pi(s, return_logp=True) and pass logp to"
                 " tracer.add.",
                 stacklevel=4,
             )
-        return transitions, self._checked_advantage(Adv, transitions)
+        return encoded, self._checked_advantage(Adv, transitions.Rn.shape)
 
-    def _checked_advantage(self, Adv: Any, transitions: TransitionBatch) -> Any:
+    def _checked_advantage(self, Adv: Any, shape: tuple[int, ...]) -> Any:
         if Adv is None:
-            return None
-        Adv = Adv if isinstance(Adv, jax.Array) else np.asarray(Adv, np.float32)
-        if Adv.shape != transitions.Rn.shape:
-            raise ValueError(f"{self._name}: Adv must have shape {transitions.Rn.shape}; got {Adv.shape}.")
-        if isinstance(Adv, np.ndarray) and not np.isfinite(Adv).all():
-            raise ValueError(f"{self._name}: Adv must be finite; got NaN or infinity. Nothing was trained.")
-        return Adv
+            raise TypeError(f"{self._name}: Adv must be a vector of advantages [batch]; got None.")
+        if not isinstance(Adv, jax.Array):
+            Adv = np.asarray(Adv, np.float32)
+            if not np.isfinite(Adv).all():
+                raise ValueError(f"{self._name}: Adv must be finite; got NaN or infinity. Nothing was trained.")
+        if Adv.shape != shape:
+            raise ValueError(f"{self._name}: Adv must have the shape of Rn, {shape}; got {Adv.shape}.")
+        return Adv if Adv.dtype == jnp.float32 else Adv.astype(jnp.float32)
 
     def update(self, transition_batch: Any, Adv: Any) -> dict[str, Any]:
         """Train in place on one batch; the metrics, on the device.
@@ -161,3 +166,12 @@ class PolicyObjective(Updater):
         """``(grads, function_state, metrics)`` of a batch; nothing is trained."""
         grads, output = self._gradients((transition_batch, Adv))
         return grads, output.function_state, output.metrics
+
+
+def _check_regularizer(who: str, regularizer: Any, pi: Policy) -> None:
+    if not isinstance(regularizer, Regularizer):
+        raise TypeError(f"{who}: regularizer must be a Regularizer; got {type(regularizer).__name__}.")
+    for name in ("observation_space", "action_space"):
+        found, wanted = getattr(regularizer.f, name, None), getattr(pi, name)
+        if found is not None and found != wanted:
+            raise TypeError(f"{who}: regularizer.f must have the {name} of pi, {wanted}; got {found}.")

@@ -11,6 +11,9 @@ from triax.core.keys import Key
 from triax.policy_objectives.base import PolicyObjective
 from triax.regularizers import Regularizer
 
+MAX_LOG_RATIO = 80.0
+"""Its exponential is finite in float32, and beyond any clipping."""
+
 
 class VanillaPG(PolicyObjective):
     r"""The policy gradient: :math:`\text{mean}(W\, \text{Adv}\, \log \pi(a \mid s))`.
@@ -23,7 +26,7 @@ class VanillaPG(PolicyObjective):
     ) -> tuple[Float[Array, ""], tuple[PyTree, Float[Array, " batch"], PyTree]]:
         """``(objective, (dist_params, log_pi, new_state))``."""
         dist_params, log_pi, state = self._log_pi(params, state, rng, transition_batch)
-        objective = jnp.mean(self._sample_weights(transition_batch) * Adv * log_pi)
+        objective = jnp.mean(transition_batch.W * Adv * log_pi)
         return objective, (dist_params, log_pi, state)
 
 
@@ -51,10 +54,8 @@ class PPOClip(PolicyObjective):
         super().__init__(pi, optimizer, regularizer)
         self.epsilon = epsilon
 
-    @property
-    def hyperparams(self) -> dict[str, Any]:
-        """``epsilon`` and those of the regularizer."""
-        return {**super().hyperparams, "epsilon": np.float32(self.epsilon)}
+    def _hyperparams(self) -> dict[str, Any]:
+        return {**super()._hyperparams(), "epsilon": np.float32(self.epsilon)}
 
     def objective_func(
         self, params: PyTree, state: PyTree, hyperparams: dict, rng: Key, transition_batch: Any, Adv: Any
@@ -62,8 +63,10 @@ class PPOClip(PolicyObjective):
         """``(objective, (dist_params, log_pi, new_state))``."""
         dist_params, log_pi, state = self._log_pi(params, state, rng, transition_batch)
         epsilon = hyperparams["epsilon"]
-        ratio = jnp.exp(log_pi - transition_batch.logP)
+        log_ratio = log_pi - transition_batch.logP
+        # Where a huge ratio is clipped its gradient must be 0, not 0 * inf.
+        ratio = jnp.exp(jnp.where(Adv >= 0, jnp.minimum(log_ratio, MAX_LOG_RATIO), log_ratio))
         clipped = jnp.clip(ratio, 1 - epsilon, 1 + epsilon)
         surrogate = jnp.minimum(ratio * Adv, clipped * Adv)
-        objective = jnp.mean(self._sample_weights(transition_batch) * surrogate)
+        objective = jnp.mean(transition_batch.W * surrogate)
         return objective, (dist_params, log_pi, state)

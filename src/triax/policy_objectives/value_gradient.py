@@ -1,14 +1,18 @@
 """``DeterministicPG`` and ``SoftPG``: objectives that climb a critic."""
 
+import warnings
 from typing import Any
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jaxtyping import Array, Float, PyTree
 
 from triax.core.keys import Key, fold_name
-from triax.functions import is_qfunction
-from triax.functions.raw_actions import action_adapter
+from triax.functions import Policy, is_qfunction
+from triax.functions.inputs import preprocess_alike
+from triax.functions.raw_actions import Adapter, action_adapter
 from triax.functions.values import value_of
 from triax.policy_objectives.base import PolicyObjective
 from triax.regularizers import Regularizer
@@ -30,8 +34,10 @@ class ValueGradient(PolicyObjective):
     ) -> None:
         super().__init__(pi, optimizer, regularizer)
         self._critics = critics
-        self._adapters = [action_adapter(q, pi, who=self._name) for q in critics]
         self._values = [value_of(q) for q in critics]
+        self._adapters: list[Adapter] = []
+        for q in critics:  # no comprehension: warnings count the levels of the stack
+            self._adapters.append(self._checked_adapter(q, pi))
 
     def _check_critic(self, argument: str, q: Any) -> None:
         if not is_qfunction(q):
@@ -41,22 +47,46 @@ class ValueGradient(PolicyObjective):
                 f"{self._name}: {argument} must be of type 1, func(S, A, is_training); got a type-2 function."
             )
 
+    def _checked_adapter(self, q: Any, pi: Policy) -> Adapter:
+        """The way of actions from ``pi`` to ``q``, which gradients must pass."""
+        if q.observation_space != pi.observation_space:
+            raise TypeError(f"{self._name}: q observes {q.observation_space}, the policy {pi.observation_space}.")
+        adapt = action_adapter(q, pi, who=self._name)
+        if preprocess_alike(q.action_space, q.action_preprocessor, pi.proba_dist.preprocess_variate):
+            return adapt
+        hint = "Make it with action_preprocessor=pi.proba_dist.preprocess_variate."
+        if not np.issubdtype(q.action_space.dtype, np.floating):
+            raise TypeError(f"{self._name}: no gradient passes to pi through the integer actions that q takes. {hint}")
+        warnings.warn(
+            f"{self._name}: q.action_preprocessor differs from pi.proba_dist.preprocess_variate, so actions are decoded"
+            f" on their way from pi to q. {hint}",
+            stacklevel=4,
+        )
+        return adapt
+
     @property
     def hyperparams(self) -> dict[str, Any]:
         """The weights ``q`` of the critics, a list of ``(params, function_state)``, and those of the regularizer."""
-        weights = [q.export_weights(self._trained) for q in self._critics]
-        return {**super().hyperparams, "q": weights}
+        return {**super()._hyperparams(), "q": [(q.params, q.function_state) for q in self._critics]}
+
+    def _hyperparams(self) -> dict[str, Any]:
+        return {**super()._hyperparams(), "q": [q.export_weights(self._trained) for q in self._critics]}
+
+    def _resolve(self, hyperparams: dict[str, Any]) -> dict[str, Any]:
+        pairs = zip(self._critics, hyperparams["q"], strict=True)
+        return {**hyperparams, "q": [q.resolve_weights(exported, self._trained, (None, None)) for q, exported in pairs]}
 
     def _critic_values(self, hyperparams: dict, rng: Key, batch: Any, X: PyTree) -> list[Float[Array, " batch"]]:
         """What each critic says of the raw actions ``X``, in original units."""
+        rng_S, rng_A, rng_q = jax.random.split(fold_name(rng, "critics"), 3)
         values = []
-        for q, adapt, value, exported in zip(
-            self._critics, self._adapters, self._values, hyperparams["q"], strict=True
-        ):
-            weights = q.resolve_weights(exported, self._trained, None)
-            S = q.observation_preprocessor(fold_name(rng, "q/S"), batch.S)
-            values.append(value(*weights, fold_name(rng, "q"), S, adapt(rng, X), False)[0])
+        for q, adapt, value, weights in zip(self._critics, self._adapters, self._values, hyperparams["q"], strict=True):
+            S = q.observation_preprocessor(rng_S, batch.S)
+            values.append(value(*weights, rng_q, S, adapt(rng_A, X), False)[0])
         return values
+
+    def _checked_advantage(self, Adv: Any, shape: tuple[int, ...]) -> None:
+        return None
 
     def update(self, transition_batch: Any, Adv: Any = None) -> dict[str, Any]:
         """Train in place on the batch's states; the metrics, on the device. ``Adv`` is ignored."""
@@ -90,8 +120,12 @@ class DeterministicPG(ValueGradient):
         regularizer: Regularizer | None = None,
     ) -> None:
         self._check_critic("q_targ", q_targ)
-        self.q_targ = q_targ
         super().__init__(pi, [q_targ], optimizer, regularizer)
+
+    @property
+    def q_targ(self) -> Any:
+        """The critic."""
+        return self._critics[0]
 
     def objective_func(
         self, params: PyTree, state: PyTree, hyperparams: dict, rng: Key, transition_batch: Any, Adv: Any
@@ -100,7 +134,7 @@ class DeterministicPG(ValueGradient):
         dist_params, log_pi, state = self._log_pi(params, state, rng, transition_batch)
         mode = self._trained.proba_dist.mode(dist_params)
         (value,) = self._critic_values(hyperparams, rng, transition_batch, mode)
-        objective = jnp.mean(self._sample_weights(transition_batch) * value)
+        objective = jnp.mean(transition_batch.W * value)
         return objective, (dist_params, log_pi, state)
 
 
@@ -134,8 +168,12 @@ class SoftPG(ValueGradient):
             raise ValueError(f"{self._name}: q_targ_list must not be empty.")
         for q in q_targ_list:
             self._check_critic("q_targ_list", q)
-        self.q_targ_list = list(q_targ_list)
-        super().__init__(pi, self.q_targ_list, optimizer, regularizer)
+        super().__init__(pi, list(q_targ_list), optimizer, regularizer)
+
+    @property
+    def q_targ_list(self) -> list[Any]:
+        """The critics."""
+        return list(self._critics)
 
     def objective_func(
         self, params: PyTree, state: PyTree, hyperparams: dict, rng: Key, transition_batch: Any, Adv: Any
@@ -145,5 +183,5 @@ class SoftPG(ValueGradient):
         sample = self._trained.proba_dist.sample(dist_params, fold_name(rng, "sample"))
         values = self._critic_values(hyperparams, rng, transition_batch, sample)
         smallest = jnp.min(jnp.stack(values), axis=0)
-        objective = jnp.mean(self._sample_weights(transition_batch) * smallest)
+        objective = jnp.mean(transition_batch.W * smallest)
         return objective, (dist_params, log_pi, state)

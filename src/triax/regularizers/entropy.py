@@ -1,6 +1,7 @@
 """Entropy regularizers: they reward randomness."""
 
-from typing import Any, ClassVar
+import operator
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -8,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, PyTree
 
 from triax.core.keys import Key
-from triax.regularizers.regularizer import Regularizer
+from triax.regularizers.regularizer import Regularizer, takes_actions
 from triax.reward_tracing import TransitionBatch
 
 
@@ -21,11 +22,13 @@ class EntropyRegularizer(Regularizer):
 
     Raises:
         TypeError: ``f`` is not stochastic.
+        NotImplementedError: its distribution has no entropy, as that of a ``StochasticQ`` of quantiles.
     """
 
     def __init__(self, f: Any, beta: float = 0.001) -> None:
         super().__init__(f)
         self.beta = beta
+        jax.eval_shape(f.proba_dist.entropy, f.proba_dist.default_priors)
 
     @property
     def hyperparams(self) -> dict[str, Any]:
@@ -46,31 +49,34 @@ class NStepEntropyRegularizer(EntropyRegularizer):
     r"""The term :math:`-\beta \sum_k \gamma^{n_k} H[f(s_{t+n_k})]`; states after the episode's end do not count.
 
     Needs batches traced with ``NStep(..., record_extra_info=True)``. In a TD target it is subtracted as it is: the
-    discount is its own.
+    discount is its own. With the offset ``n`` of the tracer alone, that is the entropy of the bootstrapped state.
 
     Args:
         f: a function of the state.
-        n: the offsets :math:`n_k`, a tuple, list or array of non-negative integers in any order.
+        n: the offsets :math:`n_k`, a tuple, list or array of non-negative integers in any order; fixed.
         beta: a plain attribute that may be annealed without recompilation.
         gamma: the discount factor, a plain attribute too.
 
     Raises:
-        TypeError: ``n`` is of another type, or ``f`` is not stochastic.
+        TypeError: ``n`` is of another type, or ``f`` is not stochastic or takes actions.
         ValueError: ``n`` is empty or has a negative entry.
     """
 
-    needs_extra_info: ClassVar[bool] = True
-
     def __init__(self, f: Any, n: Any, beta: float = 0.001, gamma: float = 0.99) -> None:
         super().__init__(f, beta)
-        if not isinstance(n, tuple | list | np.ndarray | jax.Array):
-            raise TypeError(
-                f"NStepEntropyRegularizer: n must be a tuple, list or array of offsets; got {type(n).__name__}."
-            )
-        offsets = tuple(int(k) for k in n)
-        if not offsets or min(offsets) < 0:
-            raise ValueError(f"NStepEntropyRegularizer: n must be a non-empty list of non-negative offsets; got {n}.")
-        self.n, self.gamma = offsets, gamma
+        if takes_actions(f):
+            raise TypeError(f"NStepEntropyRegularizer: f must be a function of the state; got {type(f).__name__}.")
+        self._n, self.gamma = _offsets(n), gamma
+
+    @property
+    def n(self) -> tuple[int, ...]:
+        """The offsets."""
+        return self._n
+
+    @property
+    def recorded_steps(self) -> tuple[int, ...]:
+        """The offsets."""
+        return self._n
 
     @property
     def hyperparams(self) -> dict[str, Any]:
@@ -78,11 +84,12 @@ class NStepEntropyRegularizer(EntropyRegularizer):
         return {**super().hyperparams, "gamma": np.float32(self.gamma)}
 
     @staticmethod
-    def valid_from_done(dones: Bool[Array, "steps *batch"]) -> Float[Array, "steps *batch"]:
+    def valid_from_done(
+        dones: Bool[Array, "steps *batch"] | Bool[np.ndarray, "steps *batch"],
+    ) -> Float[Array, "steps *batch"]:
         """1 up to and including the first ``True`` along axis 0, 0 after it."""
-        done = jnp.asarray(dones).astype(jnp.float32)
-        ended_before = jnp.concatenate([jnp.zeros_like(done[:1]), jnp.cumsum(done, axis=0)[:-1]])
-        return (ended_before == 0).astype(jnp.float32)
+        done = jnp.asarray(dones).astype(jnp.int32)
+        return (jnp.cumsum(done, axis=0) - done == 0).astype(jnp.float32)
 
     def batch_eval(
         self, params: PyTree, hyperparams: dict, state: PyTree, rng: Key, transition_batch: TransitionBatch
@@ -90,15 +97,16 @@ class NStepEntropyRegularizer(EntropyRegularizer):
         """``(term, metrics)`` over the recorded states of each transition; traceable."""
         info = self._recorded(transition_batch)
         valid = self.valid_from_done(jnp.stack([jnp.asarray(done) for done in info["dones"]]))
-        weights, entropies = [], []
-        for k, key in zip(self.n, jax.random.split(rng, len(self.n)), strict=True):
-            dist_params = self._dist_params(params, state, key, info["states"][k], None)
-            entropies.append(self.f.proba_dist.entropy(dist_params))
-            weights.append(hyperparams["gamma"] ** k * valid[k])
-        weight, entropy = jnp.stack(weights), jnp.stack(entropies)
-        term = -hyperparams["beta"] * jnp.sum(weight * entropy, axis=0)
         mask = jnp.stack([valid[k] for k in self.n])
-        mean = jnp.sum(mask * entropy) / jnp.maximum(jnp.sum(mask), 1)
+        discount = jnp.stack([hyperparams["gamma"] ** k for k in self.n])[:, None]
+        keys = jax.random.split(rng, len(self.n))
+        states = [info["states"][k] for k in self.n]
+        dist_params = [self._dist_params(params, state, key, S, None) for key, S in zip(keys, states, strict=True)]
+        entropy = jnp.stack([self.f.proba_dist.entropy(part) for part in dist_params])
+        # Not a product: states after the end are arbitrary, and 0 * inf is NaN.
+        entropy = jnp.where(mask > 0, entropy, 0.0)
+        term = -hyperparams["beta"] * jnp.sum(discount * entropy, axis=0)
+        mean = jnp.sum(entropy) / jnp.maximum(jnp.sum(mask), 1)
         return term, {"EntropyRegularizer/beta": hyperparams["beta"], "EntropyRegularizer/entropy": mean}
 
     def target_term(
@@ -119,3 +127,17 @@ class NStepEntropyRegularizer(EntropyRegularizer):
                 f" n={len(info['states']) - 1}."
             )
         return info
+
+
+def _offsets(n: Any) -> tuple[int, ...]:
+    if not isinstance(n, tuple | list | np.ndarray | jax.Array):
+        raise TypeError(
+            f"NStepEntropyRegularizer: n must be a tuple, list or array of offsets; got {type(n).__name__}."
+        )
+    try:
+        offsets = tuple(operator.index(k) for k in n)
+    except TypeError as error:
+        raise TypeError(f"NStepEntropyRegularizer: n must hold integers; got {n!r}.") from error
+    if not offsets or min(offsets) < 0:
+        raise ValueError(f"NStepEntropyRegularizer: n must be a non-empty list of non-negative offsets; got {n!r}.")
+    return offsets

@@ -17,25 +17,40 @@ class KLDivRegularizer(Regularizer):
         f: a stochastic function.
         beta: a plain attribute that may be annealed without recompilation.
         priors: distribution parameters of :math:`p_0`, batch size 1 (broadcast) or that of the batches; default
-            ``f.proba_dist.default_priors``.
+            ``f.proba_dist.default_priors``. Assigning others of the same shapes does not recompile either.
 
     Raises:
         TypeError: ``f`` is not stochastic, or ``priors`` has another structure than its parameters.
+        ValueError: a leaf of ``priors`` has another shape.
+        NotImplementedError: the divergence of such distributions is not defined (a ``StochasticQ`` of quantiles).
     """
 
     def __init__(self, f: Any, beta: float = 0.001, priors: PyTree = None) -> None:
         super().__init__(f)
-        default = f.proba_dist.default_priors
         self.beta = beta
-        self.priors = default if priors is None else priors
-        wanted, found = jax.tree.structure(default), jax.tree.structure(self.priors)
+        self.priors = f.proba_dist.default_priors if priors is None else priors
+
+    @property
+    def priors(self) -> PyTree:
+        """The parameters of the prior."""
+        return self._priors
+
+    @priors.setter
+    def priors(self, priors: PyTree) -> None:
+        dist = self.f.proba_dist
+        wanted, found = dist.dist_params_structure, jax.tree.structure(priors)
         if wanted != found:
             raise TypeError(f"KLDivRegularizer: priors must have the structure {wanted}; got {found}.")
+        priors = jax.tree.map(
+            lambda leaf: leaf if isinstance(leaf, jax.Array) else np.asarray(leaf, np.float32), priors
+        )
+        jax.eval_shape(dist.kl_divergence, priors, priors)
+        self._priors = priors
 
     @property
     def hyperparams(self) -> dict[str, Any]:
         """``beta`` and ``priors``."""
-        return {"beta": np.float32(self.beta), "priors": self.priors}
+        return {"beta": np.float32(self.beta), "priors": self._priors}
 
     def function(self, dist_params: PyTree, **hyperparams: Any) -> Float[Array, " batch"]:
         """``beta * KL``."""

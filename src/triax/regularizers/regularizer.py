@@ -1,8 +1,9 @@
 """The base of regularizers: a number per sample, computed from the distribution that a function gives."""
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import Any
 
+import jax
 from jaxtyping import Array, Float, PyTree
 
 from triax.core.keys import Key
@@ -13,6 +14,9 @@ from triax.reward_tracing import TransitionBatch
 class Regularizer(ABC):
     """A term that is added to a loss and subtracted from a TD target.
 
+    ``f`` is fixed. The numbers in ``hyperparams`` are plain attributes that may change between steps without
+    recompilation.
+
     Args:
         f: a stochastic function: ``Policy``, ``StochasticV``, ``StochasticQ`` or a stochastic model.
 
@@ -20,20 +24,27 @@ class Regularizer(ABC):
         TypeError: ``f`` is not stochastic.
     """
 
-    needs_extra_info: ClassVar[bool] = False
-    """Whether it reads ``extra_info``, traced with ``NStep(..., record_extra_info=True)``."""
-
     def __init__(self, f: Any) -> None:
         if not is_stochastic(f):
             raise TypeError(
                 f"{type(self).__name__}: f must be stochastic (a Policy, StochasticV, StochasticQ, ...);"
                 f" got {type(f).__name__}."
             )
-        self.f = f
+        self._f = f
+
+    @property
+    def f(self) -> Any:
+        """The function that is regularized."""
+        return self._f
+
+    @property
+    def recorded_steps(self) -> tuple[int, ...]:
+        """Which steps of ``extra_info`` it reads, traced with ``NStep(..., record_extra_info=True)``; mostly none."""
+        return ()
 
     @property
     def hyperparams(self) -> dict[str, Any]:
-        """The numbers that ``function`` reads, which may change between steps without recompilation."""
+        """The numbers that ``function`` reads."""
         return {}
 
     @abstractmethod
@@ -62,8 +73,13 @@ class Regularizer(ABC):
         return self.function(dist_params, **hyperparams), self.metrics_func(dist_params, **hyperparams)
 
     def _dist_params(self, params: PyTree, state: PyTree, rng: Key, S: Any, A: Any) -> PyTree:
-        f = self.f
-        S = f.observation_preprocessor(rng, S)
-        if not hasattr(f, "function_type1"):
-            return f.function(params, state, rng, S, False)[0]
-        return f.function_type1(params, state, rng, S, f.action_preprocessor(rng, A), False)[0]
+        f, (rng_S, rng_A, rng_f) = self.f, jax.random.split(rng, 3)
+        S = f.observation_preprocessor(rng_S, S)
+        if not takes_actions(f):
+            return f.function(params, state, rng_f, S, False)[0]
+        return f.function_type1(params, state, rng_f, S, f.action_preprocessor(rng_A, A), False)[0]
+
+
+def takes_actions(f: Any) -> bool:
+    """Whether ``f`` is a function of state and action."""
+    return hasattr(type(f), "function_type1")

@@ -7,18 +7,21 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Bool, Float, PyTree
 
 from triax.core.keys import Key, fold_name
-from triax.functions import is_policy, is_stochastic
 from triax.learning import BatchEncoder, LossOutput, Updater, clip_weights
-from triax.learning.estimates import estimate_of
+from triax.learning.batches import EncodedBatch
+from triax.learning.estimates import Estimate, estimate_of
 from triax.losses.value_losses import huber
 from triax.regularizers import Regularizer
 from triax.reward_tracing import TransitionBatch
+from triax.td_learning.checks import check_loss_function, check_regularizer
 
 LossFunction = Callable[..., Float[Array, ""]]
 """``(y_true, y_pred, w=None) -> scalar``."""
+Weights = tuple[Any, Any]
+"""``(params, function_state)``."""
 
 
 class TDRule(Updater):
@@ -27,14 +30,12 @@ class TDRule(Updater):
     .. math:: G = f(R_n + I_n\, (f^{-1}(\text{next value}) - \text{regularizer}))
 
     ``f`` is the function's value transform. No gradient flows into the target. For distributional functions the target
-    is a distribution, and the loss cross-entropy or quantile Huber; ``loss_function`` is theirs only as the default
-    that shapes the TD error. The trained function runs in training mode, everything in the target in evaluation mode.
-
-    ``weight_clip`` bounds the sample weights ``W`` of a batch, ``None`` leaves them as they are.
+    is a distribution, and the loss cross-entropy or quantile Huber; they take no other loss, and ``loss_function`` is
+    the default one, which shapes the TD error. The trained function runs in training mode, everything in the target in
+    evaluation mode.
     """
 
-    weight_clip: tuple[float, float] | None = (0.0, 10.0)
-    _needs_next_action = False
+    _reads_next_action = False
 
     def __init__(
         self,
@@ -44,24 +45,19 @@ class TDRule(Updater):
         loss_function: LossFunction | None,
         policy_regularizer: Regularizer | None,
     ) -> None:
-        check_regularizer(self._name, policy_regularizer)
-        if loss_function is not None and is_stochastic(trained):
-            raise TypeError(
-                f"{self._name}: a distributional function has a loss of its own (cross-entropy, quantile Huber);"
-                " loss_function is for deterministic ones. Leave it out."
-            )
+        check_regularizer(self._name, policy_regularizer, trained)
+        if loss_function is not None:
+            check_loss_function(self._name, loss_function, trained)
         self._target = trained if target is None else target
-        self.policy_regularizer = policy_regularizer
+        self._policy_regularizer = policy_regularizer
         self._loss_function = loss_function or huber
         self._estimate = estimate_of(trained)
-        self._first_target = self._target[0] if isinstance(self._target, list) else self._target
-        self._target_estimate = estimate_of(self._first_target)
         self._encoder = BatchEncoder(
             self._name,
             trained.observation_space,
             getattr(trained, "action_space", None),
-            next_action=self._needs_next_action,
-            extra_info=policy_regularizer is not None and policy_regularizer.needs_extra_info,
+            next_action=self._reads_next_action,
+            recorded_steps=() if policy_regularizer is None else policy_regularizer.recorded_steps,
         )
         super().__init__(trained, optimizer)
 
@@ -71,31 +67,48 @@ class TDRule(Updater):
     def _functions(self) -> dict[str, Any]:
         """The functions in the target under the names of ``target_params``; lists for the clipped rules."""
 
+    def _numbers(self) -> dict[str, Any]:
+        """Coefficients of the rule that may change between steps, under the names of ``target_params``."""
+        return {}
+
     @abstractmethod
     def _next(self, params: dict, state: dict, rng: Key, batch: TransitionBatch) -> PyTree:
         """The estimate at the next state, ready for ``Estimate.backup``."""
 
     @abstractmethod
-    def _predict(self, f: Any, weights: tuple[Any, Any], rng: Key, batch: TransitionBatch, training: bool) -> tuple:
+    def _predict(self, f: Any, weights: Weights, rng: Key, batch: TransitionBatch, training: bool) -> tuple:
         """``(output, function_state)`` of ``f`` on the batch's states (and actions)."""
 
+    @abstractmethod
+    def _target_at(self, params: dict, state: dict) -> tuple[Any, Weights]:
+        """The (first) target function with its weights among the resolved ones."""
+
+    def _is_known(self, batch: TransitionBatch) -> Bool[Array, " batch"] | None:
+        """Which rows the batch tells enough about; ``None`` for all. Others weigh nothing, and have no error."""
+        return None
+
     # ------------------------------------------------------------------ the target
+
+    @property
+    def policy_regularizer(self) -> Regularizer | None:
+        """The regularizer in the target; fixed, its coefficients are not."""
+        return self._policy_regularizer
 
     @property
     def target_params(self) -> dict[str, Any]:
         """The parameters that the target reads: ``v``/``q``, ``v_targ``/``q_targ``, ``pi_targ``, ``reg``, ..."""
         named = {name: _map_functions(f, lambda part: part.params) for name, f in self._functions().items()}
-        regularizer = self.policy_regularizer
+        regularizer = self._policy_regularizer
         if regularizer is not None:
             named |= {"reg": regularizer.f.params, "reg_hparams": regularizer.hyperparams}
-        return named
+        return {**named, **self._numbers()}
 
     @property
     def target_function_state(self) -> dict[str, Any]:
         """The function states that the target reads, named as in ``target_params``."""
         named = {name: _map_functions(f, lambda part: part.function_state) for name, f in self._functions().items()}
-        if self.policy_regularizer is not None:
-            named["reg"] = self.policy_regularizer.f.function_state
+        if self._policy_regularizer is not None:
+            named["reg"] = self._policy_regularizer.f.function_state
         return named
 
     def target_func(self, target_params: Any, target_state: Any, rng: Key, transition_batch: Any) -> PyTree:
@@ -112,8 +125,8 @@ class TDRule(Updater):
     def _target_and_metrics(self, params: dict, state: dict, rng: Key, batch: Any) -> tuple[PyTree, dict]:
         following = self._next(params, state, fold_name(rng, "next"), batch)
         shift, metrics = batch.Rn, {}
-        if self.policy_regularizer is not None:
-            term, metrics = self.policy_regularizer.target_term(
+        if self._policy_regularizer is not None:
+            term, metrics = self._policy_regularizer.target_term(
                 params["reg"], params["reg_hparams"], state["reg"], fold_name(rng, "regularizer"), batch
             )
             shift = shift - term
@@ -121,70 +134,82 @@ class TDRule(Updater):
 
     # ------------------------------------------------------------------ the loss
 
-    def _context(self) -> PyTree:
-        trained = self._trained
-        exported = {
+    def _context(self) -> dict[str, Any]:
+        trained, regularizer = self._trained, self._policy_regularizer
+        functions = {
             name: _map_functions(f, lambda part: part.export_weights(trained)) for name, f in self._functions().items()
         }
-        regularizer = self.policy_regularizer
-        if regularizer is None:
-            return exported, None, self._numbers()
-        return exported, (regularizer.f.export_weights(trained), regularizer.hyperparams), self._numbers()
+        regularizing = None
+        if regularizer is not None:
+            regularizing = regularizer.f.export_weights(trained), regularizer.hyperparams
+        return {**super()._context(), "functions": functions, "regularizer": regularizing, "numbers": self._numbers()}
 
-    def _numbers(self) -> dict[str, Any]:
-        """Coefficients of the rule that may change between steps."""
-        return {}
-
-    def _resolve(self, context: PyTree, weights: tuple[Any, Any]) -> tuple[dict, dict]:
+    def _resolve(self, context: dict, weights: Weights) -> tuple[dict, dict]:
         """``target_params`` and ``target_function_state`` inside the trace."""
-        exported, regularizer, numbers = context
-        trained, params, state = self._trained, dict(numbers), {}
+        trained, params, state = self._trained, dict(context["numbers"]), {}
         for name, f in self._functions().items():
-            resolved = _map_functions(f, lambda part, e: part.resolve_weights(e, trained, weights), exported[name])
-            params[name] = _map_pairs(f, resolved, 0)
-            state[name] = _map_pairs(f, resolved, 1)
-        if self.policy_regularizer is not None:
-            own, hyperparams = regularizer
-            params["reg"], state["reg"] = self.policy_regularizer.f.resolve_weights(own, trained, weights)
-            params["reg_hparams"] = hyperparams
+            exported = context["functions"][name]
+            resolved = _map_functions(f, lambda part, e: part.resolve_weights(e, trained, weights), exported)
+            params[name] = _map_functions(resolved, lambda pair: pair[0])
+            state[name] = _map_functions(resolved, lambda pair: pair[1])
+        if self._policy_regularizer is not None:
+            own, params["reg_hparams"] = context["regularizer"]
+            params["reg"], state["reg"] = self._policy_regularizer.f.resolve_weights(own, trained, weights)
         return params, state
 
     def _loss(self, params: Any, function_state: Any, rng: Key, context: Any, batch: Any) -> tuple:
-        weights = jax.lax.stop_gradient((params, function_state))
-        target_params, target_state = self._resolve(context, weights)
-        G, metrics = self._target_and_metrics(target_params, target_state, fold_name(rng, "target"), batch)
+        batch = self._weighted(batch, context)
+        constants = self._resolve(context, jax.lax.stop_gradient((params, function_state)))
+        G, metrics = self._target_and_metrics(*constants, fold_name(rng, "target"), batch)
         G = jax.lax.stop_gradient(G)
         rng_predict = fold_name(rng, "predict")
         output, function_state = self._predict(self._trained, (params, function_state), rng_predict, batch, True)
-        W = self._sample_weights(batch)
-        loss = self._estimate.loss(self._loss_function, G, output, W)
-        targ_weights = self._target_weights(target_params, target_state)
-        at_target, _ = self._predict(self._first_target, targ_weights, rng_predict, batch, False)
-        td_error, td_error_targ = self._errors(*jax.lax.stop_gradient((G, output, at_target)))
+        loss = self._estimate.loss(self._loss_function, G, output, batch.W)
+        constant = jax.lax.stop_gradient(output)
+        td_error = self._td_error(G, constant, batch)
         metrics = {
-            f"{self._name}/loss": loss,
-            f"{self._name}/td_error": jnp.mean(W * td_error),
-            f"{self._name}/td_error_targ": jnp.mean(td_error_targ),
-            **{f"{self._name}/{key}": value for key, value in metrics.items()},
+            "loss": loss,
+            "td_error": jnp.mean(batch.W * td_error),
+            "td_error_targ": self._td_error_targ(constants, constant, rng_predict, batch),
+            **metrics,
         }
+        metrics = {f"{self._name}/{key}": value for key, value in metrics.items()}
         return loss, LossOutput(function_state, metrics, td_error)
 
-    def _sample_weights(self, batch: TransitionBatch) -> Float[Array, " batch"]:
-        return clip_weights(batch.W, self.weight_clip)
+    def _weighted(self, batch: TransitionBatch, context: dict) -> TransitionBatch:
+        """The batch with the sample weights to use."""
+        batch, known = clip_weights(batch, context["weight_clip"]), self._is_known(batch)
+        if known is not None:
+            batch = batch.copy()
+            batch.W = jnp.where(known, batch.W, 0.0)
+        return batch
 
-    @abstractmethod
-    def _target_weights(self, params: dict, state: dict) -> tuple[Any, Any]:
-        """The weights of the (first) target function among the resolved ones."""
+    # ------------------------------------------------------------------ errors
 
-    def _errors(self, G: PyTree, output: PyTree, at_target: PyTree) -> tuple[Float[Array, " batch"], Any]:
-        estimate, gradient = self._estimate, jax.grad(self._loss_function, argnums=1)
-        target, predicted = estimate.transformed_mean(G), estimate.transformed_mean(output)
-        td_error = -predicted.shape[0] * gradient(target, predicted)
-        return td_error, -gradient(predicted, estimate.transformed_mean(at_target))
+    def _td_error(self, G: PyTree, output: PyTree, batch: TransitionBatch) -> Float[Array, " batch"]:
+        target, predicted = map(self._estimate.transformed_mean, (G, output))
+        error = -predicted.shape[0] * jax.grad(self._loss_function, argnums=1)(target, predicted)
+        return self._masked(error, batch)
+
+    def _masked(self, error: Float[Array, " batch"], batch: TransitionBatch) -> Float[Array, " batch"]:
+        known = self._is_known(batch)
+        return error if known is None else jnp.where(known, error, 0.0)
+
+    def _td_error_targ(self, constants: tuple[dict, dict], output: PyTree, rng: Key, batch: TransitionBatch) -> Array:
+        """How far the target network's value at the same state and action is from the prediction."""
+        target, weights = self._target_at(*constants)
+        at_target = self._in_own_units(estimate_of(target), self._predict(target, weights, rng, batch, False)[0])
+        return jnp.mean(-jax.grad(self._loss_function, argnums=1)(self._estimate.transformed_mean(output), at_target))
+
+    def _in_own_units(self, estimate: Estimate, output: PyTree) -> Float[Array, " batch"]:
+        """Expectations by another function, transformed as those of the trained one."""
+        if estimate.transform == self._estimate.transform:
+            return estimate.transformed_mean(output)
+        return self._estimate.transform.transform_func(estimate.mean(output))
 
     # ------------------------------------------------------------------ the shell
 
-    def _encode(self, transition_batch: Any) -> TransitionBatch:
+    def _encode(self, transition_batch: Any) -> EncodedBatch:
         return self._encoder(transition_batch)
 
     def update(self, transition_batch: Any, return_td_error: bool = False) -> Any:
@@ -193,6 +218,10 @@ class TDRule(Updater):
         The TD error ``[batch]`` is minus the batch size times the gradient of the unweighted loss in the prediction,
         taken before the step: ``G - prediction`` for ``mse``, clipped to [-1, 1] for the default ``huber``; positive
         where the prediction is too low. ``plain_td_error`` is never clipped.
+
+        Metrics: ``<Class>/loss``, ``/td_error`` (the mean, weighted), ``/td_error_targ`` (as the TD error, between
+        prediction and target network at the same state and action, over the batch size), ``/grads_max``,
+        ``/grads_norm``, and those of the regularizer.
 
         Raises:
             ValueError: the batch holds NaN, an action outside the space, or leaves that disagree.
@@ -208,48 +237,33 @@ class TDRule(Updater):
 
     def td_error(self, transition_batch: Any) -> Float[Array, " batch"]:
         """The TD error as ``update`` defines it."""
-        return self._report(transition_batch)[0]
+        return self._evaluate("td_errors", self._td_errors, transition_batch)[0]
 
     def plain_td_error(self, transition_batch: Any) -> Float[Array, " batch"]:
         """``G - prediction`` in transformed space, whatever the loss: for advantages and priorities."""
-        return self._report(transition_batch)[1]
+        return self._evaluate("td_errors", self._td_errors, transition_batch)[1]
 
-    def _report(self, transition_batch: Any) -> tuple:
-        self._raise_if_not_finite()
-        batch, context = self._encode(transition_batch), self._context()
-        weights = self._trained._params, self._trained._function_state
-        result, self._key = self._jit("td_errors", self._td_errors)(*weights, self._key, context, batch)
-        return result
-
-    def _td_errors(self, params: Any, function_state: Any, key: Key, context: Any, batch: Any) -> tuple:
-        key, rng = jax.random.split(key)
+    def _td_errors(self, params: Any, function_state: Any, rng: Key, context: Any, batch: Any) -> tuple:
         weights = params, function_state
-        target_params, target_state = self._resolve(context, weights)
-        G = self.target_func(target_params, target_state, fold_name(rng, "target"), batch)
+        G = self.target_func(*self._resolve(context, weights), fold_name(rng, "target"), batch)
         output, _ = self._predict(self._trained, weights, fold_name(rng, "predict"), batch, True)
-        estimate = self._estimate
-        plain = estimate.transformed_mean(G) - estimate.transformed_mean(output)
-        return (self._errors(G, output, output)[0], plain), key
+        plain = self._estimate.transformed_mean(G) - self._estimate.transformed_mean(output)
+        return self._td_error(G, output, batch), self._masked(plain, batch)
 
     @property
     def loss_function(self) -> LossFunction:
-        """``(y_true, y_pred, w=None) -> scalar``; assigning another takes effect with the next call."""
+        """``(y_true, y_pred, w=None) -> scalar``; assigning another takes effect with the next call.
+
+        Raises:
+            TypeError: it is no function, or a distributional function is trained, which has its own loss.
+        """
         return self._loss_function
 
     @loss_function.setter
     def loss_function(self, loss_function: LossFunction) -> None:
+        check_loss_function(self._name, loss_function, self._trained)
         self._loss_function = loss_function
         self._jitted.clear()
-
-
-def check_regularizer(who: str, regularizer: Any) -> None:
-    """Raise a ``TypeError`` unless it is ``None`` or a regularizer of a policy."""
-    if regularizer is None:
-        return
-    if not isinstance(regularizer, Regularizer):
-        raise TypeError(f"{who}: the regularizer must be a Regularizer; got {type(regularizer).__name__}.")
-    if not is_policy(regularizer.f):
-        raise TypeError(f"{who}: the regularizer must be one of a policy; its f is a {type(regularizer.f).__name__}.")
 
 
 def _map_functions(f: Any, fn: Callable, *others: Any) -> Any:
@@ -257,7 +271,3 @@ def _map_functions(f: Any, fn: Callable, *others: Any) -> Any:
     if isinstance(f, list):
         return [fn(part, *rest) for part, *rest in zip(f, *others, strict=True)]
     return fn(f, *others)
-
-
-def _map_pairs(f: Any, pairs: Any, index: int) -> Any:
-    return [pair[index] for pair in pairs] if isinstance(f, list) else pairs[index]

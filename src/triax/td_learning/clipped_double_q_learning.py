@@ -10,13 +10,14 @@ from jaxtyping import PyTree
 
 from triax.core.keys import Key
 from triax.functions import is_qfunction
+from triax.functions.evaluate import flatten_actions
 from triax.functions.raw_actions import action_adapter
-from triax.learning.estimates import estimate_of, greedy
+from triax.learning.estimates import estimate_of
 from triax.regularizers import Regularizer
 from triax.reward_tracing import TransitionBatch
-from triax.td_learning.base import LossFunction
-from triax.td_learning.checks import check_function, check_list, check_policy, check_q_functions
-from triax.td_learning.q_rule import QRule
+from triax.td_learning.base import LossFunction, Weights
+from triax.td_learning.checks import check_list, check_policy, check_target, check_trained
+from triax.td_learning.q_rule import QRule, action_probabilities, all_actions, greedy_actions, one_action
 
 
 class ClippedDoubleQLearning(QRule):
@@ -35,7 +36,8 @@ class ClippedDoubleQLearning(QRule):
 
     Raises:
         TypeError: an argument is of another kind.
-        ValueError: a list is empty, or there are fewer than two candidates to take the minimum of.
+        ValueError: a list is empty, or there are fewer than two candidates to take the minimum of (two ``q_targ``
+            with ``Discrete`` actions).
     """
 
     _ignores_discrete_policies = True
@@ -49,97 +51,111 @@ class ClippedDoubleQLearning(QRule):
         loss_function: LossFunction | None = None,
         policy_regularizer: Regularizer | None = None,
     ) -> None:
-        who = self._name
-        check_q_functions(who, q, None)
-        check_list(who, "q_targ_list", q_targ_list, lambda f: self._check_target(q, f))
-        self.q_targ_list = list(q_targ_list)
-        self.pi_targ_list = self._checked_policies(q, pi_targ_list)
-        if len(self.q_targ_list) * max(1, len(self.pi_targ_list)) < 2:
+        check_trained(self._name, "q", q, is_qfunction, "a q-function")
+        check_list(
+            self._name,
+            "q_targ_list",
+            q_targ_list,
+            lambda f: check_target(self._name, "q_targ_list", f, is_qfunction, "q-functions", trained=q),
+        )
+        self._is_discrete = isinstance(q.action_space, Discrete)
+        if self._is_discrete and len(q_targ_list) < 2:
+            raise ValueError(f"{self._name}: q_targ_list must hold at least two to take the minimum of; got 1.")
+        self._policies = self._checked_policies(q, pi_targ_list)
+        if not self._is_discrete and len(q_targ_list) * len(self._policies) < 2:
             raise ValueError(
-                f"{who}: there must be at least two candidates to take the minimum of;"
-                f" got {len(self.q_targ_list)} in q_targ_list and {len(self.pi_targ_list)} in pi_targ_list."
+                f"{self._name}: there must be at least two pairs to take the minimum of; got 1 function in q_targ_list"
+                " and 1 policy in pi_targ_list."
             )
-        super().__init__(q, self.q_targ_list, optimizer, loss_function, policy_regularizer)
-        self._pair_adapters = [[action_adapter(f, pi, who=who) for f in self.q_targ_list] for pi in self.pi_targ_list]
-
-    def _check_target(self, q: Any, f: Any) -> None:
-        if f is None:
-            raise TypeError(f"{self._name}: q_targ_list must hold q-functions; got None.")
-        check_function(self._name, "q_targ_list", f, is_qfunction, "q-functions", like=q)
+        super().__init__(q, list(q_targ_list), optimizer, loss_function, policy_regularizer)
+        if not self._is_discrete:
+            self._adapters = [[action_adapter(f, pi, who=self._name) for f in q_targ_list] for pi in self._policies]
 
     def _checked_policies(self, q: Any, pi_targ_list: Any) -> list[Any]:
-        if isinstance(q.action_space, Discrete) and self._ignores_discrete_policies:
+        if self._is_discrete and self._ignores_discrete_policies:
             if pi_targ_list is not None:
                 warnings.warn(
                     f"{self._name}: pi_targ_list is ignored: with Discrete actions the next action is an argmax.",
-                    stacklevel=4,
+                    stacklevel=3,
                 )
             return []
-        check_list(self._name, "pi_targ_list", pi_targ_list, lambda pi: check_policy(self._name, "pi_targ_list", pi))
+        check_list(self._name, "pi_targ_list", pi_targ_list, lambda pi: check_policy(self._name, "pi_targ_list", pi, q))
         return list(pi_targ_list)
 
-    def _functions(self) -> dict[str, Any]:
-        functions = {"q": self._trained, "q_targ": self.q_targ_list}
-        return {**functions, "pi_targ": self.pi_targ_list} if self.pi_targ_list else functions
+    @property
+    def q_targ_list(self) -> list[Any]:
+        """The target functions."""
+        return list(self._target)
 
-    def _target_weights(self, params: dict, state: dict) -> tuple[Any, Any]:
-        return params["q_targ"][0], state["q_targ"][0]
+    @property
+    def pi_targ_list(self) -> list[Any]:
+        """The target policies; empty where they are ignored."""
+        return list(self._policies)
+
+    def _functions(self) -> dict[str, Any]:
+        functions = super()._functions()
+        return {**functions, "pi_targ": self._policies} if self._policies else functions
+
+    def _target_at(self, params: dict, state: dict) -> tuple[Any, Weights]:
+        return self._target[0], (params["q_targ"][0], state["q_targ"][0])
 
     def _next(self, params: dict, state: dict, rng: Key, batch: TransitionBatch) -> PyTree:
-        targets = list(zip(self.q_targ_list, params["q_targ"], state["q_targ"], strict=True))
-        if isinstance(self._trained.action_space, Discrete):
-            outputs = [self._all_actions(f, (p, s), rng, batch.S_next) for f, p, s in targets]
-            choices = self._discrete_choices(params, state, rng, batch, outputs)
-            candidates = [self._target_estimate.mix(out, choice) for choice in choices for out in outputs]
-            return self._target_estimate.smallest(candidates)
+        candidates_of = self._discrete_candidates if self._is_discrete else self._candidates
+        return self._estimate.smallest(candidates_of(params, state, rng, batch))
+
+    def _targets(self, params: dict, state: dict) -> list[tuple[Any, Weights]]:
+        return [(f, (p, s)) for f, p, s in zip(self._target, params["q_targ"], state["q_targ"], strict=True)]
+
+    def _policies_with_keys(self, params: dict, state: dict, rng: Key) -> list[tuple[Any, Weights, Key]]:
+        keys = jax.random.split(rng, len(self._policies))
+        columns = self._policies, params["pi_targ"], state["pi_targ"], keys
+        return [(pi, (p, s), key) for pi, p, s, key in zip(*columns, strict=True)]
+
+    def _outputs(self, params: dict, state: dict, rng: Key, batch: TransitionBatch) -> list[tuple[Any, PyTree]]:
+        """Each target function with its output for all (``Discrete``) actions."""
+        return [(f, all_actions(f, weights, rng, batch.S_next)) for f, weights in self._targets(params, state)]
+
+    def _discrete_candidates(self, params: dict, state: dict, rng: Key, batch: TransitionBatch) -> list[PyTree]:
+        outputs = self._outputs(params, state, rng, batch)
+        choices = [greedy_actions(f, output) for f, output in outputs]
+        following = [estimate_of(f).following(output) for f, output in outputs]
+        return [self._estimate.mix(part, choice) for choice in choices for part in following]
+
+    def _candidates(self, params: dict, state: dict, rng: Key, batch: TransitionBatch) -> list[PyTree]:
         candidates = []
-        for i, X in enumerate(self._next_actions(params, state, rng, batch)):
-            for j, (f, p, s) in enumerate(targets):
-                A = self._pair_adapters[i][j](rng, X)
-                candidates.append(self._target_estimate.single(self._one_action(f, (p, s), rng, batch.S_next, A)))
-        return self._target_estimate.smallest(candidates)
+        for i, (pi, policy_weights, key) in enumerate(self._policies_with_keys(params, state, rng)):
+            rng_S, rng_pi, rng_q = jax.random.split(key, 3)
+            X = self._pick(pi, policy_weights, rng_pi, pi.observation_preprocessor(rng_S, batch.S_next))
+            for j, (f, weights) in enumerate(self._targets(params, state)):
+                A = self._adapters[i][j](rng_q, X)
+                candidates.append(estimate_of(f).following(one_action(f, weights, rng_q, batch.S_next, A)))
+        return candidates
 
-    def _discrete_choices(
-        self, params: dict, state: dict, rng: Key, batch: TransitionBatch, outputs: list[PyTree]
-    ) -> list[Any]:
-        """For each rule of picking actions the weights ``[batch, n]``."""
-        return [greedy(estimate_of(f).values(out)) for f, out in zip(self.q_targ_list, outputs, strict=True)]
-
-    def _next_actions(self, params: dict, state: dict, rng: Key, batch: TransitionBatch) -> list[PyTree]:
-        """Raw next actions, one batch of them for each policy."""
-        return [
-            self._pick(pi, p, s, key, pi.observation_preprocessor(key, batch.S_next))
-            for pi, p, s, key in self._policies(params, state, rng)
-        ]
-
-    def _policies(self, params: dict, state: dict, rng: Key) -> list[tuple]:
-        keys = jax.random.split(rng, len(self.pi_targ_list))
-        return list(zip(self.pi_targ_list, params["pi_targ"], state["pi_targ"], keys, strict=True))
-
-    def _pick(self, pi: Any, params: Any, state: Any, rng: Key, S_next: PyTree) -> PyTree:
-        return pi.mode_func(params, state, rng, S_next)
+    def _pick(self, pi: Any, weights: Weights, rng: Key, S_next: PyTree) -> PyTree:
+        """Raw next actions of one policy."""
+        return pi.mode_func(*weights, rng, S_next)
 
 
 class SoftClippedDoubleQLearning(ClippedDoubleQLearning):
     r"""The soft form: :math:`a_i` is *sampled* from :math:`\pi_i`.
 
-    With ``Discrete`` actions the sample is replaced by its exact expectation
-    :math:`\min_{i,j} \sum_a \pi_i(a \mid s')\, q_j(s', a)`; policies are needed then too.
+    With ``Discrete`` actions the sample is replaced by the expectation over it,
+    :math:`\min_i \sum_a \pi_i(a \mid s') \min_j q_j(s', a)`; policies are needed then too.
     The entropy bonus of SAC comes with ``policy_regularizer``. Arguments as in :class:`ClippedDoubleQLearning`.
 
-    Source: Haarnoja et al. 2018, arXiv:1812.05905; Christodoulou 2019, arXiv:1910.07207 for discrete actions.
+    Source: Haarnoja et al. 2018, arXiv:1812.05905; Christodoulou 2019, arXiv:1910.07207, for discrete actions.
     """
 
     _ignores_discrete_policies = False
 
-    def _discrete_choices(
-        self, params: dict, state: dict, rng: Key, batch: TransitionBatch, outputs: list[PyTree]
-    ) -> list[Any]:
-        choices = []
-        for pi, p, s, key in self._policies(params, state, rng):
-            S_next = pi.observation_preprocessor(key, batch.S_next)
-            choices.append(pi.proba_dist.mean(pi.function(p, s, key, S_next, False)[0]))
-        return choices
+    def _discrete_candidates(self, params: dict, state: dict, rng: Key, batch: TransitionBatch) -> list[PyTree]:
+        outputs = self._outputs(params, state, rng, batch)
+        following = [estimate_of(f).following(output) for f, output in outputs]
+        smallest = flatten_actions(self._estimate.smallest)(following)
+        return [
+            self._estimate.mix(smallest, action_probabilities(pi, weights, key, batch.S_next))
+            for pi, weights, key in self._policies_with_keys(params, state, rng)
+        ]
 
-    def _pick(self, pi: Any, params: Any, state: Any, rng: Key, S_next: PyTree) -> PyTree:
-        return pi.sample_func(params, state, rng, S_next)[0]
+    def _pick(self, pi: Any, weights: Weights, rng: Key, S_next: PyTree) -> PyTree:
+        return pi.sample_func(*weights, rng, S_next)[0]

@@ -6,16 +6,17 @@ import jax
 import numpy as np
 import optax
 from gymnasium.spaces import Discrete
-from jaxtyping import PyTree
+from jaxtyping import Array, Float, PyTree
 
 from triax.core.keys import Key
 from triax.functions import is_stochastic
-from triax.learning.estimates import estimate_of, greedy
+from triax.functions.raw_actions import action_adapter
+from triax.learning.estimates import estimate_of
 from triax.regularizers import Regularizer
 from triax.reward_tracing import TransitionBatch
 from triax.td_learning.base import LossFunction
 from triax.td_learning.checks import check_q_functions, check_target_policy, require_discrete
-from triax.td_learning.q_rule import QRule
+from triax.td_learning.q_rule import QRule, all_actions, greedy_actions, one_action
 
 
 class QLearning(QRule):
@@ -48,32 +49,38 @@ class QLearning(QRule):
     ) -> None:
         check_q_functions(self._name, q, q_targ)
         check_target_policy(self._name, q, pi_targ)
-        self.pi_targ: Any = None if isinstance(q.action_space, Discrete) else pi_targ
-        policies = () if self.pi_targ is None else (self.pi_targ,)
-        super().__init__(q, q_targ, optimizer, loss_function, policy_regularizer, policies=policies)
+        self._pi_targ = None if isinstance(q.action_space, Discrete) else pi_targ
+        super().__init__(q, q_targ, optimizer, loss_function, policy_regularizer)
+        if self._pi_targ is not None:
+            self._adapt = action_adapter(self._target, self._pi_targ, who=self._name)
+
+    @property
+    def pi_targ(self) -> Any:
+        """The policy that picks the next action; ``None`` with ``Discrete`` actions."""
+        return self._pi_targ
 
     def _functions(self) -> dict[str, Any]:
         functions = super()._functions()
-        return functions if self.pi_targ is None else {**functions, "pi_targ": self.pi_targ}
+        return functions if self._pi_targ is None else {**functions, "pi_targ": self._pi_targ}
 
     def _next(self, params: dict, state: dict, rng: Key, batch: TransitionBatch) -> PyTree:
-        if self.pi_targ is not None:
-            return self._at_mode(params, state, rng, batch)
         weights = params["q_targ"], state["q_targ"]
-        output = self._all_actions(self._target, weights, rng, batch.S_next)
-        return self._target_estimate.mix(output, self._choice(params, state, rng, batch, output))
+        estimate = estimate_of(self._target)
+        rng_S, rng_pi, rng_q = jax.random.split(rng, 3)
+        if self._pi_targ is None:
+            output = all_actions(self._target, weights, rng_q, batch.S_next)
+            choice = self._choice(params, state, rng_q, batch, output)
+            return estimate.mix(estimate.following(output), choice)
+        S_next = self._pi_targ.observation_preprocessor(rng_S, batch.S_next)
+        mode = self._pi_targ.mode_func(params["pi_targ"], state["pi_targ"], rng_pi, S_next)
+        output = one_action(self._target, weights, rng_q, batch.S_next, self._adapt(rng_q, mode))
+        return estimate.following(output)
 
-    def _choice(self, params: dict, state: dict, rng: Key, batch: TransitionBatch, output: PyTree) -> Any:
+    def _choice(
+        self, params: dict, state: dict, rng: Key, batch: TransitionBatch, output: PyTree
+    ) -> Float[Array, "batch n"]:
         """Weights of the next actions: the target function's own greedy ones."""
-        return greedy(estimate_of(self._target).values(output))
-
-    def _at_mode(self, params: dict, state: dict, rng: Key, batch: TransitionBatch) -> PyTree:
-        rng_pi, rng_q = jax.random.split(rng)
-        S_next = self.pi_targ.observation_preprocessor(rng_pi, batch.S_next)
-        mode = self.pi_targ.mode_func(params["pi_targ"], state["pi_targ"], rng_pi, S_next)
-        weights = params["q_targ"], state["q_targ"]
-        output = self._one_action(self._target, weights, rng_q, batch.S_next, self._adapters[0](rng_q, mode))
-        return self._target_estimate.single(output)
+        return greedy_actions(self._target, output)
 
 
 class DoubleQLearning(QLearning):
@@ -87,9 +94,11 @@ class DoubleQLearning(QLearning):
     Source: van Hasselt, Guez & Silver 2015, arXiv:1509.06461, eq. 4.
     """
 
-    def _choice(self, params: dict, state: dict, rng: Key, batch: TransitionBatch, output: PyTree) -> Any:
-        online = self._all_actions(self._trained, (params["q"], state["q"]), rng, batch.S_next)
-        return greedy(estimate_of(self._trained).values(online))
+    def _choice(
+        self, params: dict, state: dict, rng: Key, batch: TransitionBatch, output: PyTree
+    ) -> Float[Array, "batch n"]:
+        online = all_actions(self._trained, (params["q"], state["q"]), rng, batch.S_next)
+        return greedy_actions(self._trained, online)
 
 
 class SoftQLearning(QRule):
@@ -128,13 +137,8 @@ class SoftQLearning(QRule):
     def _numbers(self) -> dict[str, Any]:
         return {"temperature": np.float32(self.temperature)}
 
-    @property
-    def target_params(self) -> dict[str, Any]:
-        """The parameters that the target reads, ``temperature`` among them."""
-        return {**super().target_params, **self._numbers()}
-
     def _next(self, params: dict, state: dict, rng: Key, batch: TransitionBatch) -> PyTree:
-        output = self._all_actions(self._target, (params["q_targ"], state["q_targ"]), rng, batch.S_next)
+        output = all_actions(self._target, (params["q_targ"], state["q_targ"]), rng, batch.S_next)
         temperature = params["temperature"]
         values = estimate_of(self._target).values(output) / temperature
         return temperature * jax.scipy.special.logsumexp(values, axis=-1)

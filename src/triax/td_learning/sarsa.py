@@ -5,20 +5,22 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Bool, PyTree
 
 from triax.core.keys import Key
+from triax.learning.estimates import estimate_of
 from triax.regularizers import Regularizer
 from triax.reward_tracing import TransitionBatch
 from triax.td_learning.base import LossFunction
 from triax.td_learning.checks import check_policy, check_q_functions, require_discrete
-from triax.td_learning.q_rule import QRule, unknown_next_action
+from triax.td_learning.q_rule import QRule, action_probabilities, all_actions, one_action
 
 
 class Sarsa(QRule):
     r"""SARSA: the target is :math:`R_n + I_n\, q_\text{targ}(s', a')` with the action that was taken.
 
-    A truncated episode ends with a state in which no action was taken: such transitions weigh nothing.
+    A truncated episode ends with a state in which no action was taken (``logP_next`` is NaN): such transitions weigh
+    nothing, and their TD error is 0.
 
     Source: Rummery & Niranjan 1994; Sutton & Barto 2018, section 6.4.
 
@@ -33,7 +35,7 @@ class Sarsa(QRule):
         TypeError: an argument is of another kind.
     """
 
-    _needs_next_action = True
+    _reads_next_action = True
 
     def __init__(
         self,
@@ -47,12 +49,13 @@ class Sarsa(QRule):
         super().__init__(q, q_targ, optimizer, loss_function, policy_regularizer)
 
     def _next(self, params: dict, state: dict, rng: Key, batch: TransitionBatch) -> PyTree:
-        A_next = self._target.action_preprocessor(rng, batch.A_next)
-        weights = params["q_targ"], state["q_targ"]
-        return self._target_estimate.single(self._one_action(self._target, weights, rng, batch.S_next, A_next))
+        rng_A, rng_q = jax.random.split(rng)
+        A_next = self._target.action_preprocessor(rng_A, batch.A_next)
+        output = one_action(self._target, (params["q_targ"], state["q_targ"]), rng_q, batch.S_next, A_next)
+        return estimate_of(self._target).following(output)
 
-    def _sample_weights(self, batch: TransitionBatch) -> Float[Array, " batch"]:
-        return jnp.where(unknown_next_action(batch), 0.0, super()._sample_weights(batch))
+    def _is_known(self, batch: TransitionBatch) -> Bool[Array, " batch"]:
+        return ~jnp.isnan(batch.logP_next) | (batch.In == 0)
 
 
 class ExpectedSarsa(QRule):
@@ -83,18 +86,22 @@ class ExpectedSarsa(QRule):
     ) -> None:
         check_q_functions(self._name, q, q_targ)
         require_discrete(self._name, q)
-        check_policy(self._name, "pi_targ", pi_targ)
-        self.pi_targ = pi_targ
-        super().__init__(q, q_targ, optimizer, loss_function, policy_regularizer, policies=(pi_targ,))
+        check_policy(self._name, "pi_targ", pi_targ, q)
+        self._pi_targ = pi_targ
+        super().__init__(q, q_targ, optimizer, loss_function, policy_regularizer)
+
+    @property
+    def pi_targ(self) -> Any:
+        """The policy of the expectation."""
+        return self._pi_targ
 
     def _functions(self) -> dict[str, Any]:
-        return {**super()._functions(), "pi_targ": self.pi_targ}
+        return {**super()._functions(), "pi_targ": self._pi_targ}
 
     def _next(self, params: dict, state: dict, rng: Key, batch: TransitionBatch) -> PyTree:
         rng_pi, rng_q = jax.random.split(rng)
-        S_next = self.pi_targ.observation_preprocessor(rng_pi, batch.S_next)
-        dist_params, _ = self.pi_targ.function(params["pi_targ"], state["pi_targ"], rng_pi, S_next, False)
-        probabilities = self.pi_targ.proba_dist.mean(dist_params)
-        weights = params["q_targ"], state["q_targ"]
-        output = self._all_actions(self._target, weights, rng_q, batch.S_next)
-        return self._target_estimate.mix(output, probabilities)
+        policy_weights, weights = ((params[name], state[name]) for name in ("pi_targ", "q_targ"))
+        probabilities = action_probabilities(self._pi_targ, policy_weights, rng_pi, batch.S_next)
+        output = all_actions(self._target, weights, rng_q, batch.S_next)
+        estimate = estimate_of(self._target)
+        return estimate.mix(estimate.following(output), probabilities)

@@ -2,15 +2,17 @@
 
 from typing import Any
 
+import jax
 import optax
 from jaxtyping import PyTree
 
 from triax.core.keys import Key
 from triax.functions import is_vfunction
+from triax.learning.estimates import estimate_of
 from triax.regularizers import Regularizer
 from triax.reward_tracing import TransitionBatch
-from triax.td_learning.base import LossFunction, TDRule
-from triax.td_learning.checks import check_function
+from triax.td_learning.base import LossFunction, TDRule, Weights
+from triax.td_learning.checks import check_target, check_trained
 
 
 class SimpleTD(TDRule):
@@ -35,8 +37,9 @@ class SimpleTD(TDRule):
         loss_function: LossFunction | None = None,
         policy_regularizer: Regularizer | None = None,
     ) -> None:
-        check_function(self._name, "v", v, is_vfunction, "a V or StochasticV")
-        check_function(self._name, "v_targ", v_targ, is_vfunction, "a V or StochasticV", like=v)
+        check_trained(self._name, "v", v, is_vfunction, "a V or StochasticV")
+        if v_targ is not None:
+            check_target(self._name, "v_targ", v_targ, is_vfunction, "a V or StochasticV", trained=v)
         super().__init__(v, v_targ, optimizer, loss_function, policy_regularizer)
 
     @property
@@ -52,13 +55,15 @@ class SimpleTD(TDRule):
     def _functions(self) -> dict[str, Any]:
         return {"v": self._trained, "v_targ": self._target}
 
-    def _target_weights(self, params: dict, state: dict) -> tuple[Any, Any]:
-        return params["v_targ"], state["v_targ"]
+    def _target_at(self, params: dict, state: dict) -> tuple[Any, Weights]:
+        return self._target, (params["v_targ"], state["v_targ"])
 
-    def _predict(self, f: Any, weights: tuple[Any, Any], rng: Key, batch: TransitionBatch, training: bool) -> tuple:
-        return f.function(*weights, rng, f.observation_preprocessor(rng, batch.S), training)
+    def _predict(self, f: Any, weights: Weights, rng: Key, batch: TransitionBatch, training: bool) -> tuple:
+        rng_S, rng_v = jax.random.split(rng)
+        return f.function(*weights, rng_v, f.observation_preprocessor(rng_S, batch.S), training)
 
     def _next(self, params: dict, state: dict, rng: Key, batch: TransitionBatch) -> PyTree:
-        S_next = self._target.observation_preprocessor(rng, batch.S_next)
-        output, _ = self._target.function(params["v_targ"], state["v_targ"], rng, S_next, False)
-        return self._target_estimate.single(output)
+        rng_S, rng_v = jax.random.split(rng)
+        S_next = self._target.observation_preprocessor(rng_S, batch.S_next)
+        output, _ = self._target.function(params["v_targ"], state["v_targ"], rng_v, S_next, False)
+        return estimate_of(self._target).following(output)

@@ -13,7 +13,7 @@ from triax.core.keys import Key, fold_name, make_key, seed_or_entropy
 from triax.core.modules import strong_copy
 from triax.core.trees import copy_arrays, describe_difference
 from triax.functions.description import count_parameters, describe_function, describe_leaves
-from triax.functions.lift import Carry, Lifted, lift
+from triax.functions.lift import Carry, Lifted, Unrolled, lift
 from triax.functions.outputs import Output, abstract
 
 
@@ -168,6 +168,10 @@ class Approximator:
     def has_memory(self) -> bool:
         """Whether calls need a carry: true for a ``StatefulModule`` that remembers something."""
         return self._has_memory
+
+    def sequence(self, *, with_action: bool = False) -> Callable[..., Unrolled]:
+        """Pure: the function along a sequence, see :mod:`triax.functions.sequences`."""
+        return self._lifted.unroll
 
     def initial_carry(self, batch_size: int = 1) -> Carry:
         """The memory at the start of an episode, leaves ``[batch_size, ...]``; ``()`` for a memoryless function."""

@@ -4,7 +4,7 @@ import functools
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 from flax import nnx
@@ -13,9 +13,22 @@ from triax.core.errors import MissingExtraError
 from triax.core.keys import Key
 from triax.core.modules import SplitModule, strong_copy
 from triax.networks import StatefulModule
+from triax.networks.unrolling import fold, unfold
 
 Carry = Any
 """What a function remembers within an episode: ``()`` for a memoryless one, else leaves ``[batch, ...]``."""
+
+
+class Unrolled(NamedTuple):
+    """What a function gives along a sequence."""
+
+    output: Any
+    """Leaves ``[time, batch, ...]``."""
+    carry: Carry
+    """After the last step, not reset."""
+    loss: Any
+    """Regularization of a ``StatefulModule``, ``[time, batch]`` or a scalar; 0 for other functions."""
+    function_state: Any
 
 
 @dataclass(frozen=True)
@@ -27,6 +40,8 @@ class Lifted:
       ``is_training`` is the last positional argument and static
     * ``initial_carry(params, function_state, rng, batch_size) -> carry``
     * ``reset_carry(params, function_state, rng, carry) -> carry``, all rows fresh
+    * ``unroll(params, function_state, rng, carry, resets, *inputs, is_training) -> Unrolled``: along inputs
+      ``[time, batch, ...]``; ``resets[t]`` says that an episode starts at step ``t``
     """
 
     inputs: tuple[str, ...]
@@ -34,6 +49,7 @@ class Lifted:
     forward: Callable[..., tuple[Any, Carry, Any]]
     initial_carry: Callable[..., Carry]
     reset_carry: Callable[..., Carry]
+    unroll: Callable[..., Unrolled]
     module: SplitModule | None = None
 
 
@@ -156,6 +172,17 @@ def _keep_carry(params: Any, function_state: Any, rng: Any, carry: Carry) -> Car
     return carry
 
 
+def unroll_rows(forward: Callable) -> Callable[..., Unrolled]:
+    """``unroll`` of a memoryless function: time is one more batch axis."""
+
+    def unroll(params: Any, function_state: Any, rng: Any, carry: Carry, resets: Any, *args: Any) -> Unrolled:
+        *inputs, is_training = args
+        output, _, function_state = forward(params, function_state, rng, (), *fold(inputs), is_training)
+        return Unrolled(unfold(output, resets), carry, 0.0, function_state)
+
+    return unroll
+
+
 def _lift_haiku(func: Callable, inputs: tuple[str, ...], owner: str) -> Lifted:
     try:
         import haiku as hk
@@ -167,7 +194,7 @@ def _lift_haiku(func: Callable, inputs: tuple[str, ...], owner: str) -> Lifted:
         output, function_state = transformed.apply(params, function_state, rng, *args)
         return output, carry, function_state
 
-    return Lifted(inputs, transformed.init, forward, _no_carry, _keep_carry)
+    return Lifted(inputs, transformed.init, forward, _no_carry, _keep_carry, unroll_rows(forward))
 
 
 def _lift_module(module: nnx.Module, inputs: tuple[str, ...]) -> Lifted:
@@ -181,7 +208,7 @@ def _lift_module(module: nnx.Module, inputs: tuple[str, ...]) -> Lifted:
         output = _by_name(merged.__call__, inputs)(*args)
         return output, carry, split.variables_of(merged)
 
-    return Lifted(inputs, init, forward, _no_carry, _keep_carry, split)
+    return Lifted(inputs, init, forward, _no_carry, _keep_carry, unroll_rows(forward), split)
 
 
 def _lift_stateful_module(module: StatefulModule, accepts: tuple[tuple[str, ...], ...]) -> Lifted:
@@ -201,9 +228,16 @@ def _lift_stateful_module(module: StatefulModule, accepts: tuple[tuple[str, ...]
         result = merged(carry if has_memory else skeleton, x)
         return result.output, result.next_state if has_memory else carry, split.variables_of(merged)
 
+    def unroll(params: Any, function_state: Any, rng: Any, carry: Carry, resets: Any, *args: Any) -> Unrolled:
+        merged: Any = split.merge(params, function_state, rng, is_training=args[-1])
+        x = args[0] if inputs == ("S",) else dict(zip(inputs, args[:-1], strict=True))
+        result = merged.unroll(carry if has_memory else skeleton, x, resets)
+        carry = result.next_state if has_memory else carry
+        return Unrolled(result.output, carry, result.regularization_loss, split.variables_of(merged))
+
     if has_memory:
-        return Lifted(inputs, init, forward, initial_carry, reset_carry, split)
-    return Lifted(inputs, init, forward, _no_carry, _keep_carry, split)
+        return Lifted(inputs, init, forward, initial_carry, reset_carry, unroll, split)
+    return Lifted(inputs, init, forward, _no_carry, _keep_carry, unroll, split)
 
 
 def _carry_functions(split: SplitModule) -> tuple[Callable, Callable]:

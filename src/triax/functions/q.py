@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+from jaxtyping import Array, Float, PyTree
+
 from triax.functions.approximator import Carry
 from triax.functions.evaluate import Preprocessor, evaluator, host_array, with_carry
 from triax.functions.example_data import ModelTypes, model_type_examples
@@ -58,6 +60,11 @@ class Q(StateActionFunction):
     def forward_values(self) -> Forward | None:
         """Pure: the values of all actions ``[batch, n]`` in transformed space; ``None`` unless ``Discrete``."""
         return self._forward_type2
+
+    @staticmethod
+    def values_of(output: PyTree) -> Float[Array, "batch n"]:
+        """The values of all actions in transformed space, from a type-2 output."""
+        return output
 
     def __call__(self, s: Any, a: Any = None, carry: Carry | None = None) -> Any:
         """``q(s, a)``, a 0-d NumPy array, or ``q(s)``, one value per action ``[n]``; in original units.

@@ -2,6 +2,7 @@
 
 import copy
 import math
+from collections.abc import Callable
 from functools import partial, singledispatch
 from typing import Any, ClassVar
 
@@ -17,6 +18,7 @@ from triax.functions.decoding import SpaceDecoding
 from triax.functions.distribution_calls import DistributionCalls
 from triax.functions.evaluate import with_carry
 from triax.functions.inputs import space_of
+from triax.functions.lift import Unrolled, unroll_rows
 from triax.functions.state_function import StochasticStateFunction
 from triax.proba_dists import ProbaDist
 from triax.spaces import decoder
@@ -47,8 +49,13 @@ class RandomPolicy(StochasticStateFunction):
         self._generator, self._to_member = copy.deepcopy(self.action_space), decoder(self.action_space)
         self.random_seed = random_seed
         forward = partial(_uniform, self.action_space, self.proba_dist)
+        self._sequence = unroll_rows(forward)
         self._function = without_carry(forward, ("S",), who, False)
         self._calls = DistributionCalls(forward, self._function, self._prepare, SpaceDecoding(self.proba_dist))
+
+    def sequence(self, *, with_action: bool = False) -> Callable[..., Unrolled]:
+        """Pure: zero logits for each row."""
+        return self._sequence
 
     @property
     def random_seed(self) -> int:

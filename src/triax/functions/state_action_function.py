@@ -18,8 +18,10 @@ from triax.functions.inputs import (
     space_of,
     state_action_inputs,
 )
+from triax.functions.lift import unroll_rows
 from triax.functions.model_types import Forward, as_type1, as_type2
 from triax.functions.outputs import Output
+from triax.functions.sequences import Sequence, pick_along
 from triax.spaces import default_preprocessor, encoder
 
 
@@ -116,6 +118,21 @@ class StateActionFunction(Approximator):
         if self._function_type2 is None:
             raise self._action_needed()
         return self._function_type2
+
+    def sequence(self, *, with_action: bool = False) -> Sequence:
+        """Pure: the function along a sequence, of the actions taken or of all actions."""
+        if with_action == (self.modeltype == 1):
+            return self._lifted.unroll
+        if with_action:
+            return pick_along(self._lifted.unroll)
+        if self._forward_type2 is None:
+            raise self._action_needed()
+        if self._has_memory:
+            raise TypeError(
+                f"{type(self).__name__}: func has memory and takes the action, so it has no output for all actions:"
+                " each would remember something else. Let it take S and return one output per action."
+            )
+        return unroll_rows(self._forward_type2)
 
     def _action_needed(self) -> ValueError:
         return ValueError(

@@ -1,7 +1,10 @@
 """``StochasticQ`` and ``StochasticRewardFunction``: the distribution of a value of state and action."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar
+
+from jaxtyping import Array, Float, PyTree
 
 from triax.functions.evaluate import Preprocessor, flatten_actions
 from triax.functions.example_data import ModelTypes, model_type_examples
@@ -67,7 +70,12 @@ class StochasticQ(StochasticStateActionFunction):
         """Pure: the mean of each action ``[batch, n]``, transformed; ``None`` unless actions are ``Discrete``."""
         if self._forward_type2 is None:
             return None
-        return partial(_forward_means, self._forward_type2, self.decoding)
+        return partial(_forward_means, self._forward_type2, self.values_of)
+
+    def values_of(self, output: PyTree) -> Float[Array, "batch n"]:
+        """The transformed means of all actions, from a type-2 output."""
+        decoding: Any = self.decoding
+        return flatten_actions(decoding.transformed_mean)(output)
 
     @property
     def num_bins(self) -> int:
@@ -110,7 +118,6 @@ class StochasticRewardFunction(StochasticQ):
     kinds: ClassVar[frozenset[str]] = frozenset({"q", "reward", "stochastic"})
 
 
-def _forward_means(forward: Forward, decoding: Any, params: Any, state: Any, rng: Any, *args: Any) -> tuple:
+def _forward_means(forward: Forward, values_of: Callable, params: Any, state: Any, rng: Any, *args: Any) -> tuple:
     dist_params, carry, state = forward(params, state, rng, *args)
-    means = flatten_actions(decoding.transformed_mean)(dist_params)
-    return means, carry, state
+    return values_of(dist_params), carry, state

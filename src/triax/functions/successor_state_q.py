@@ -13,8 +13,10 @@ from triax.core.keys import Key
 from triax.functions.approximator import Carry, Number, interpolate
 from triax.functions.delegation import held_by
 from triax.functions.inputs import preprocess_alike
+from triax.functions.lift import unroll_rows
 from triax.functions.predicates import is_reward_function, is_stochastic, is_transition_model, is_vfunction
 from triax.functions.q import Q, value_calls
+from triax.functions.sequences import Sequence
 from triax.functions.values import value_of
 from triax.spaces import encoder
 
@@ -137,6 +139,13 @@ class SuccessorStateQ(Q):
         }
         params = {name: params for name, (params, _) in resolved.items()}
         return {**params, "gamma": gamma}, {name: state for name, (_, state) in resolved.items()}
+
+    def sequence(self, *, with_action: bool = False) -> Sequence:
+        """Pure: the look-ahead along a sequence, row by row."""
+        forward = self._forward_type1 if with_action else self._forward_type2
+        if forward is None:
+            raise self._action_needed()
+        return unroll_rows(forward)
 
     def initial_carry(self, batch_size: int = 1) -> Carry:
         """``()``: the parts are memoryless."""

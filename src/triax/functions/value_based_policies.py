@@ -17,7 +17,9 @@ from triax.functions.approximator import Carry, Number, without_carry
 from triax.functions.decoding import SpaceDecoding
 from triax.functions.delegation import held_by
 from triax.functions.distribution_calls import DistributionCalls
+from triax.functions.lift import Unrolled
 from triax.functions.predicates import is_qfunction
+from triax.functions.sequences import Sequence, map_rows
 from triax.functions.state_function import StochasticStateFunction
 from triax.proba_dists import ProbaDist
 from triax.spaces import encoder
@@ -107,6 +109,17 @@ class ValueBasedPolicy(StochasticStateFunction):
         number, q = exported
         params, function_state = self.q.resolve_weights(q, trained, weights)
         return {self._number_name: number, "q": params}, function_state
+
+    def sequence(self, *, with_action: bool = False) -> Sequence:
+        """Pure: the logits along a sequence."""
+        values = self.q.sequence()
+
+        def logits(params: dict, function_state: Any, rng: Any, carry: Carry, resets: Any, *args: Any) -> Unrolled:
+            number = params[self._number_name]
+            to_logits = map_rows(values, lambda output: {"logits": self._logits(self.q.values_of(output), number)})
+            return to_logits(params["q"], function_state, rng, carry, resets, *args)
+
+        return logits
 
     def initial_carry(self, batch_size: int = 1) -> Carry:
         """The memory of ``q`` at the start of an episode."""

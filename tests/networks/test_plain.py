@@ -130,7 +130,7 @@ def test_a_carry_that_changes_its_shape_is_refused():
 
 def test_a_call_that_returns_something_else_is_refused():
     class Bare(StatefulModule):
-        def __call__(self, state, x, rollout_extras=None):  # pyright: ignore[reportIncompatibleMethodOverride]
+        def __call__(self, state, x, rollout_extras=None):
             return x
 
     with pytest.raises(TypeError, match="Bare: a call must return a StatefulModuleOutput; got"):

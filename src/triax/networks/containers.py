@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from triax.networks.container import Container, Run
 from triax.networks.module import StatefulModule
 from triax.networks.plain import Stateless
-from triax.networks.types import ModuleState, SizeError
+from triax.networks.types import ModuleState, SizeError, StatefulModuleOutput
 
 
 class Sequential(Container):
@@ -32,6 +32,10 @@ class Sequential(Container):
             expected = _features(self.components[taker], "in_features")
             if got is not None and expected is not None and got != expected:
                 raise SizeError(f"Sequential: {taker}", expected, got, giver)
+
+    def __call__(self, network_state: ModuleState, obs: Any, rollout_extras: Any = None) -> StatefulModuleOutput:
+        """One step."""
+        return super().__call__(network_state, obs, rollout_extras)
 
     def wire(self, run: Run, x: Any) -> Any:
         """The chain."""

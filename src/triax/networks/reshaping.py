@@ -94,19 +94,24 @@ class Filter(StatefulModule):
 
     def __call__(self, state: ModuleState, x: Any, rollout_extras: Any = None) -> StatefulModuleOutput:
         """One step."""
-        return plain({name: self._select(name, entry, x) for name, entry in self.spec})
+        parts = {name: select_part("Filter", f"entry {name!r}", entry, x) for name, entry in self.spec}
+        return plain(parts)
 
-    def _select(self, name: str, entry: FilterSpec, x: Any) -> Any:
-        if not isinstance(entry, str | tuple):
-            return entry(x)
-        part = x
-        for key in entry if isinstance(entry, tuple) else (entry,):
-            try:
-                part = part[key]
-            except (KeyError, IndexError, TypeError) as error:
-                got = list(part) if isinstance(part, Mapping) else type(part).__name__
-                raise KeyError(f"Filter: no {key!r} for entry {name!r} ({entry!r}); there is {got}.") from error
-        return part
+
+def select_part(who: str, what: str, entry: FilterSpec, x: Any) -> Any:
+    """The part of ``x`` at a key or a path, or what a function makes of it; a ``KeyError`` names what is
+    there.
+    """
+    if not isinstance(entry, str | tuple):
+        return entry(x)
+    part = x
+    for key in entry if isinstance(entry, tuple) else (entry,):
+        try:
+            part = part[key]
+        except (KeyError, IndexError, TypeError) as error:
+            got = list(part) if isinstance(part, Mapping) else type(part).__name__
+            raise KeyError(f"{who}: no {key!r} for {what} ({entry!r}); there is {got}.") from error
+    return part
 
 
 class Scale(StatefulModule):

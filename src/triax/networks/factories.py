@@ -1,0 +1,115 @@
+"""Ready-made networks of dense layers."""
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import gymnasium as gym
+import jax
+from flax import nnx
+
+from triax.core.keys import fold_name
+from triax.networks.adapter import PPOAdapter
+from triax.networks.containers import Sequential
+from triax.networks.distribution_sampler import DistributionSampler
+from triax.networks.feedforward import Dense
+from triax.networks.normalizer import Normalizer, example_of
+from triax.networks.reshaping import Flattener
+from triax.networks.samplers import ActionSampler, NormalTanhSampler
+
+ACTIVATIONS: dict[str, Callable[..., Any]] = {"swish": nnx.swish, "tanh": nnx.tanh, "relu": nnx.relu}
+
+
+def make_mlp_layers(
+    sizes: Sequence[int],
+    rngs: nnx.Rngs,
+    activation: Callable[..., Any] | None = nnx.relu,
+    activation_last_layer: bool = True,
+    **linear_kwargs: Any,
+) -> list[Dense]:
+    """Dense layers between consecutive sizes; the last one is linear without ``activation_last_layer``."""
+    last = len(sizes) - 2
+    return [
+        Dense(
+            in_features,
+            out_features,
+            rngs,
+            activation if i < last or activation_last_layer else None,
+            **linear_kwargs,
+        )
+        for i, (in_features, out_features) in enumerate(itertools.pairwise(sizes))
+    ]
+
+
+def make_mlp(
+    sizes: Sequence[int],
+    rngs: nnx.Rngs,
+    activation: Callable[..., Any] | None = nnx.relu,
+    activation_last_layer: bool = True,
+    **linear_kwargs: Any,
+) -> Sequential:
+    """:func:`make_mlp_layers` in a :class:`Sequential`."""
+    return Sequential(make_mlp_layers(sizes, rngs, activation, activation_last_layer, **linear_kwargs))
+
+
+def make_mlp_actor_critic(  # noqa: PLR0913 (the contract's)
+    obs_size: Any,
+    action_size: int | gym.Space,
+    actor_hidden_sizes: Sequence[int],
+    critic_hidden_sizes: Sequence[int],
+    rngs: nnx.Rngs,
+    activation: str | Callable[..., Any] = nnx.relu,
+    normalize_obs: bool = True,
+    initializer_scale: float = 1.0,
+    entropy_weight: float = 1e-2,
+    min_std: float = 1e-1,
+    std_scale: float = 1.0,
+    *,
+    head_scale: float = 0.01,
+) -> Sequential | PPOAdapter:
+    """An actor and a critic without shared layers, behind a :class:`Normalizer` if ``normalize_obs``.
+
+    ``obs_size`` is anything that a normalizer takes: an int, a shape, a space of boxes, a tree of them (which
+    is flattened). ``action_size`` is an int, for a :class:`NormalTanhSampler` with ``min_std`` and
+    ``std_scale``, or a space, for a :class:`DistributionSampler`. ``activation`` may be ``"swish"``,
+    ``"tanh"`` or ``"relu"``.
+
+    Kernels are uniform, of variance ``initializer_scale / fan_in``, biases zero. The kernel of the actor's
+    last layer is ``head_scale`` times that, so that the first policy hardly depends on the observation
+    (Andrychowicz et al. 2021, arXiv:2006.05990). Keys are derived from one draw of ``rngs.params`` and the
+    names of actor and critic.
+    """
+    activation = ACTIVATIONS[activation] if isinstance(activation, str) else activation
+    example = example_of(obs_size)
+    width = sum(leaf.size for leaf in jax.tree.leaves(example))
+    sampler = _sampler(action_size, rngs, entropy_weight, min_std, std_scale)
+    outputs = sampler.num_params if isinstance(sampler, DistributionSampler) else 2 * _as_int(action_size)
+    root = rngs.params()
+
+    def mlp(name: str, hidden: Sequence[int], out: int, last_scale: float) -> list[Dense]:
+        own = nnx.Rngs(params=fold_name(root, name))
+        sizes = [width, *hidden, out]
+        body = make_mlp_layers(sizes[:-1], own, activation, kernel_init=_uniform(initializer_scale))
+        return [*body, Dense(sizes[-2], out, own, kernel_init=_uniform(initializer_scale * last_scale**2))]
+
+    actor = Sequential([*mlp("actor", actor_hidden_sizes, outputs, head_scale), sampler])
+    adapter = PPOAdapter(actor, Sequential(mlp("critic", critic_hidden_sizes, 1, 1.0)))
+    is_flat = isinstance(example, jax.ShapeDtypeStruct) and len(example.shape) == 1
+    before = [Normalizer(obs_size)] * normalize_obs + [Flattener()] * (not is_flat)
+    return Sequential([*before, adapter]) if before else adapter
+
+
+def _sampler(
+    action: int | gym.Space, rngs: nnx.Rngs, entropy_weight: float, min_std: float, std_scale: float
+) -> ActionSampler:
+    if isinstance(action, gym.Space):
+        return DistributionSampler(action, rngs, entropy_weight)
+    return NormalTanhSampler(rngs, entropy_weight, min_std, std_scale)
+
+
+def _as_int(size: Any) -> int:
+    return int(size)
+
+
+def _uniform(scale: float) -> Callable[..., Any]:
+    return nnx.initializers.variance_scaling(scale, "fan_in", "uniform")

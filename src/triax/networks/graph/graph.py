@@ -1,0 +1,226 @@
+"""Populations that excite each other, with loops and delays."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import nnx
+from jaxtyping import Array, Bool
+
+from triax.core.keys import fold_name
+from triax.networks.feedforward import Dense
+from triax.networks.graph.flow import Flow
+from triax.networks.graph.parts import Connection, Edge, Population, components, shortest_path, topological_order
+from triax.networks.module import StatefulModule
+from triax.networks.plain import as_module
+from triax.networks.types import ModuleState, StatefulModuleOutput
+
+
+class PopulationGraph(StatefulModule):
+    """A graph of populations (nodes) and connections (edges), each with its own delay; loops are welcome.
+
+    Build, ``finalize()``, then use as any module::
+
+        graph = PopulationGraph(rngs)
+        graph.add_input("eye", 3, input_from="image")
+        graph.add_population("cortex", 8, activation=nnx.tanh)
+        graph.add_output("hand", 2)
+        graph.connect("eye", "cortex")
+        graph.connect("cortex", "cortex", delay=1)
+        graph.connect("cortex", "hand", delay=2)
+        graph.finalize()
+
+    In a step, a node's sum is ``observation[input_from]`` plus, for each connection, its transform of the
+    source's activation ``delay`` steps ago (zero before the episode began); the activation function is
+    applied to the sum, once. Nodes are computed along the connections without delay, which therefore must not
+    form a cycle; the one that would close it is refused at once, with the cycle's name. The output is a dict
+    over the nodes with an output.
+
+    Default transforms are Dense layers without activation, with keys derived from the names of both ends. The
+    carry is ``{"populations": {name: {} or {"buffer": [batch, longest outgoing delay, size]}}, "connections":
+    [carries]}``, extras are ``{"connections": [extras]}``, metrics ``{connection: metrics}``, the loss is the
+    sum of the transforms'. ``unroll`` scans only the loops. Errors while building: ``ValueError``; after
+    ``finalize``, or before it: ``RuntimeError``.
+    """
+
+    def __init__(self, rngs: nnx.Rngs):
+        self._root: tuple[int, ...] = tuple(np.asarray(jax.random.key_data(rngs.params())).tolist())
+        self.populations: tuple[Population, ...] = ()
+        self.edges: tuple[Edge, ...] = ()
+        self.transforms = nnx.Dict({})
+        self.is_final = False
+        self.record_activations = False
+
+    # ------------------------------------------------------------------ building
+
+    def add_population(self, name: str, size: int, *, activation: Callable[..., Any] | None = None) -> None:
+        """A hidden node."""
+        self._add(Population(name, size, activation))
+
+    def add_input(
+        self,
+        name: str,
+        size: int,
+        *,
+        input_from: str | tuple,
+        activation: Callable[..., Any] | None = None,
+        output_to: str | None = None,
+    ) -> None:
+        """A node that adds ``observation[input_from]``, ``[batch, size]``; a tuple is a path of keys and
+        indices.
+
+        With ``output_to`` it is an output, too.
+        """
+        self._add(Population(name, size, activation, input_from, output_to))
+
+    def add_output(
+        self,
+        name: str,
+        size: int,
+        *,
+        output_to: str | None = None,
+        activation: Callable[..., Any] | None = None,
+        input_from: str | tuple | None = None,
+    ) -> None:
+        """A node shown in the output as ``output_to``, or else under its name; with ``input_from`` an input,
+        too.
+        """
+        self._add(Population(name, size, activation, input_from, name if output_to is None else output_to))
+
+    def connect(
+        self,
+        src: str,
+        dst: str,
+        *,
+        transform: Any = None,
+        delay: int = 0,
+        reciprocal: bool = False,
+        use_bias: bool = True,
+    ) -> None:
+        """A connection; ``transform`` is any layer, by default Dense, with a bias unless ``use_bias=False``.
+
+        ``reciprocal`` adds ``dst -> src`` with the same delay and a Dense layer of its own.
+        """
+        self._check_open()
+        if reciprocal and transform is not None:
+            raise ValueError("PopulationGraph: a reciprocal connection cannot share a transform. Connect twice.")
+        if delay < 0:
+            raise ValueError(f"PopulationGraph: the delay of {src} -> {dst} must not be negative; got {delay}.")
+        for name in (src, dst):
+            if name not in self._nodes():
+                raise ValueError(f"PopulationGraph: no node {name!r}; there are {list(self._nodes())}.")
+        edges = self.edges
+        for ends in ((src, dst), (dst, src))[: 1 + reciprocal]:
+            edges = (*edges, self._edge(edges, *ends, delay))
+        for edge in edges[len(self.edges) :]:
+            layer = self._dense(edge, use_bias) if transform is None else as_module(transform)
+            self.transforms[edge.name] = layer
+        self.edges = edges
+
+    def finalize(self) -> None:
+        """Order the nodes, size the buffers, freeze."""
+        self._check_open()
+        if not any(node.output_to is not None for node in self.populations):
+            raise ValueError("PopulationGraph: at least one output is needed; see add_output.")
+        self.populations = tuple(
+            replace(node, max_outgoing_delay=max((e.delay for e in self.edges if e.src == node.name), default=0))
+            for node in self.populations
+        )
+        self.is_final = True
+
+    def _nodes(self) -> dict[str, Population]:
+        return {node.name: node for node in self.populations}
+
+    def _add(self, node: Population) -> None:
+        self._check_open()
+        if node.name in self._nodes():
+            raise ValueError(f"PopulationGraph: there is a node {node.name!r} already.")
+        if node.size < 1:
+            raise ValueError(f"PopulationGraph: the size of {node.name!r} must be at least 1; got {node.size}.")
+        for other in self.populations:
+            if node.output_to is not None and other.output_to == node.output_to:
+                raise ValueError(
+                    f"PopulationGraph: {other.name!r} and {node.name!r} both give the output {node.output_to!r}."
+                )
+        self.populations = (*self.populations, node)
+
+    def _edge(self, edges: tuple[Edge, ...], src: str, dst: str, delay: int) -> Edge:
+        back = None if delay else shortest_path((e for e in edges if not e.delay), dst, src)
+        if back:
+            raise ValueError(
+                "PopulationGraph: the connections without delay would form the cycle "
+                f"{' -> '.join([src, *back])}. "
+                "Give one of them a delay of at least 1."
+            )
+        name = f"{src}->{dst}" + (f"@{delay}" if delay else "")
+        twins = sum(e.name.split("#")[0] == name for e in edges)
+        return Edge(f"{name}#{twins + 1}" if twins else name, src, dst, delay)
+
+    def _dense(self, edge: Edge, use_bias: bool) -> Dense:
+        root = jax.random.wrap_key_data(jnp.array(self._root, jnp.uint32))
+        nodes, rngs = self._nodes(), nnx.Rngs(params=fold_name(root, edge.name))
+        return Dense(nodes[edge.src].size, nodes[edge.dst].size, rngs, use_bias=use_bias)
+
+    def _check_open(self) -> None:
+        if self.is_final:
+            raise RuntimeError("PopulationGraph: finalize() was called; the graph cannot change any more.")
+
+    # ------------------------------------------------------------------ use
+
+    @property
+    def connections(self) -> tuple[Connection, ...]:
+        """The connections in the order in which they were made."""
+        return tuple(Connection(e.src, e.dst, self.transforms[e.name], e.delay) for e in self.edges)
+
+    def __call__(self, state: ModuleState, obs: Any, rollout_extras: Any = None) -> StatefulModuleOutput:
+        """One step."""
+        return self._flow().step(state, obs, rollout_extras)
+
+    def unroll(
+        self, state: ModuleState, xs: Any, resets: Bool[Array, "time batch"], rollout_extras: Any = None
+    ) -> StatefulModuleOutput:
+        """A sequence; only groups of nodes that reach each other are scanned."""
+        return self._flow().sequence(state, xs, resets, rollout_extras)
+
+    def initialize_state(self, batch_size: int) -> ModuleState:
+        """Buffers of zeros, and the transforms' carries."""
+        flow = self._flow()
+        return {
+            "populations": {node.name: _buffer(node, (batch_size,)) for node in self.populations},
+            "connections": [t.initialize_state(batch_size) for t in flow.transforms.values()],
+        }
+
+    def reset_state(self, prev_state: ModuleState) -> ModuleState:
+        """Buffers of zeros, and the transforms' carries reset."""
+        transforms = self._flow().transforms.values()
+        return {
+            "populations": jax.tree.map(jnp.zeros_like, prev_state["populations"]),
+            "connections": [t.reset_state(s) for t, s in zip(transforms, prev_state["connections"], strict=True)],
+        }
+
+    def update_statistics(self, rollout_extras: Any) -> None:
+        """Each transform learns from its own extras."""
+        transforms = self._flow().transforms.values()
+        for transform, extras in zip(transforms, rollout_extras["connections"], strict=True):
+            transform.update_statistics(extras)
+
+    def _flow(self) -> Flow:
+        if not self.is_final:
+            raise RuntimeError("PopulationGraph: call finalize() before using the graph.")
+        without_delay = [edge for edge in self.edges if not edge.delay]
+        order = topological_order(self._nodes(), without_delay)
+        return Flow(
+            self._nodes(),
+            self.edges,
+            {edge.name: self.transforms[edge.name] for edge in self.edges},
+            tuple(tuple(n for n in order if n in group) for group in components(self._nodes(), self.edges)),
+            self.record_activations,
+        )
+
+
+def _buffer(node: Population, lead: tuple[int, ...]) -> dict[str, Array]:
+    delay = node.max_outgoing_delay
+    return {"buffer": jnp.zeros((*lead, delay, node.size))} if delay else {}

@@ -5,6 +5,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, PyTree
 
 from triax.functions import is_stochastic
@@ -13,7 +14,7 @@ from triax.functions.evaluate import flatten_actions
 from triax.losses.value_losses import quantile_huber
 from triax.losses.value_transforms import ValueTransform
 
-Weights = Float[Array, " batch"]
+Column = Float[Array, " batch"] | Float[np.ndarray, " batch"]
 
 
 @runtime_checkable
@@ -50,15 +51,15 @@ class Estimate(Protocol):
         """Of several ``Next`` for one action, row by row the one with the smallest expectation."""
         ...
 
-    def backup(self, following: PyTree, shift: Weights, scale: Weights) -> PyTree:
+    def backup(self, following: PyTree, shift: Column, scale: Column) -> PyTree:
         """The target: ``shift + scale * Next`` in original units, in the form of an output."""
         ...
 
-    def certain(self, value: Float[Array, " batch"]) -> PyTree:
+    def certain(self, value: Column) -> PyTree:
         """The target that is ``value`` for sure, in original units, in the form of an output."""
         ...
 
-    def loss(self, loss_function: Callable, target: PyTree, output: PyTree, weights: Weights) -> Float[Array, ""]:
+    def loss(self, loss_function: Callable, target: PyTree, output: PyTree, weights: Column) -> Float[Array, ""]:
         """The weighted loss of an output."""
         ...
 
@@ -93,15 +94,15 @@ class ScalarEstimate:
         """The minimum."""
         return jnp.min(jnp.stack(candidates), axis=0)
 
-    def backup(self, following: PyTree, shift: Weights, scale: Weights) -> PyTree:
+    def backup(self, following: PyTree, shift: Column, scale: Column) -> PyTree:
         """Transformed."""
         return self.transform.transform_func(shift + scale * following)
 
-    def certain(self, value: Float[Array, " batch"]) -> PyTree:
+    def certain(self, value: Column) -> PyTree:
         """Transformed."""
         return self.transform.transform_func(value)
 
-    def loss(self, loss_function: Callable, target: PyTree, output: PyTree, weights: Weights) -> Float[Array, ""]:
+    def loss(self, loss_function: Callable, target: PyTree, output: PyTree, weights: Column) -> Float[Array, ""]:
         """The rule's loss function."""
         return loss_function(target, output, weights)
 
@@ -136,11 +137,11 @@ class _DistributionEstimate:
         pick_rows = jax.vmap(lambda leaf, index: leaf[index])
         return jax.tree.map(lambda *leaves: pick_rows(jnp.stack(leaves, axis=1), choice), *candidates)
 
-    def backup(self, following: PyTree, shift: Weights, scale: Weights) -> PyTree:
+    def backup(self, following: PyTree, shift: Column, scale: Column) -> PyTree:
         """The distribution of the transformed sum."""
         return self.dist.affine_transform(following, scale, shift, self.transform)
 
-    def certain(self, value: Float[Array, " batch"]) -> PyTree:
+    def certain(self, value: Column) -> PyTree:
         """All mass at the transformed value."""
         anything = jax.tree.map(
             lambda leaf: jnp.broadcast_to(leaf, (len(value), *leaf.shape[1:])), self.dist.default_priors
@@ -156,7 +157,7 @@ class BinnedEstimate(_DistributionEstimate):
         log_p = jax.nn.log_softmax(following["logits"], axis=-1)
         return {"logits": jax.scipy.special.logsumexp(log_p, axis=1, b=probabilities[..., None])}
 
-    def loss(self, loss_function: Callable, target: PyTree, output: PyTree, weights: Weights) -> Float[Array, ""]:
+    def loss(self, loss_function: Callable, target: PyTree, output: PyTree, weights: Column) -> Float[Array, ""]:
         """Cross-entropy."""
         return jnp.mean(weights * self.dist.cross_entropy(target, output))
 
@@ -169,7 +170,7 @@ class QuantileEstimate(_DistributionEstimate):
         certain = jnp.all(jnp.max(probabilities, axis=-1) == 1)  # as greedy ones are but for ties: spares a slow sort
         return jax.lax.cond(certain, _most_probable, _quantile_mixture, following, probabilities)
 
-    def loss(self, loss_function: Callable, target: PyTree, output: PyTree, weights: Weights) -> Float[Array, ""]:
+    def loss(self, loss_function: Callable, target: PyTree, output: PyTree, weights: Column) -> Float[Array, ""]:
         """Quantile Huber loss."""
         return quantile_huber(target["values"], output["values"], output["quantile_fractions"], weights)
 
@@ -187,7 +188,8 @@ def _quantile_mixture(following: PyTree, probabilities: Float[Array, "batch n"])
     mass = jnp.repeat(probabilities / num, num, axis=-1)
     cumulated = jnp.cumsum(jnp.take_along_axis(mass, order, axis=-1), axis=-1)
     midpoints = (jnp.arange(num) + 0.5) / num
-    index = jax.vmap(lambda row: jnp.searchsorted(row, midpoints))(cumulated)
+    # Levels that are equal but for rounding count as equal: the quantile is the first value that reaches the level.
+    index = jax.vmap(lambda row: jnp.searchsorted(row, midpoints - 1e-5))(cumulated)
     index = jnp.minimum(index, cumulated.shape[-1] - 1)
     mixed = jnp.take_along_axis(values, jnp.take_along_axis(order, index, axis=-1), axis=-1)
     fractions = jnp.broadcast_to(midpoints, mixed.shape).astype(following["quantile_fractions"].dtype)

@@ -171,4 +171,4 @@ def _log_normal_floor(x: np.ndarray) -> np.ndarray:
     """The log-probability that the floor of a standard normal number is ``x``."""
     nearer = np.where(x < 0, -x - 1, x)  # the mirror image in the upper tail, where erfc keeps its digits
     tails = [np.vectorize(math.erfc)((nearer + step) / math.sqrt(2)) for step in (0, 1)]
-    return np.log(tails[0] - tails[1]) - math.log(2)
+    return np.asarray(np.log(tails[0] - tails[1]) - math.log(2))

@@ -66,12 +66,15 @@ class ValueBasedPolicy(StochasticStateFunction):
     def _check_number(number: float) -> None:
         """Raise a ``ValueError`` for a number out of range."""
 
-    def _set_number(self, number: Any) -> None:
-        name = f"{type(self).__name__}: {self._number_name}"
+    def _checked(self, number: Any) -> float:
         if np.ndim(number) or isinstance(number, str):
-            raise TypeError(f"{name} must be a number; got {number!r}.")
+            raise TypeError(f"{type(self).__name__}: {self._number_name} must be a number; got {number!r}.")
         self._check_number(float(number))
-        self._number, self._leaf = float(number), np.float32(number)
+        return float(number)
+
+    def _set_number(self, number: Any) -> None:
+        self._number = self._checked(number)
+        self._leaf = np.float32(self._number)
 
     # ------------------------------------------------------------------ weights
 
@@ -96,9 +99,9 @@ class ValueBasedPolicy(StochasticStateFunction):
         if isinstance(params, dict) and self._number_name in params:  # a Python number will do
             expected = {**expected, self._number_name: params[self._number_name]}
         self._check_same("params", expected, params)
-        self._check_number(float(params[self._number_name]))
+        number = self._checked(params[self._number_name])
         self.q.params = params["q"]
-        self._set_number(params[self._number_name])
+        self._set_number(number)
 
     def export_weights(self, trained: Any) -> PyTree:
         """The number, and what ``q`` exports."""

@@ -169,6 +169,16 @@ class Approximator:
         """Whether calls need a carry: true for a ``StatefulModule`` that remembers something."""
         return self._has_memory
 
+    @property
+    def carry_structure(self) -> Any:
+        """The tree structure of the carry."""
+        return self._carry_structure
+
+    @property
+    def takes_action_as_input(self) -> bool:
+        """Whether ``func`` takes state and action (type 1)."""
+        return False
+
     def sequence(self, *, with_action: bool = False) -> Callable[..., Unrolled]:
         """Pure: the function along a sequence, see :mod:`triax.functions.sequences`."""
         return self._lifted.unroll

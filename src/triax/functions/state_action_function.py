@@ -119,6 +119,11 @@ class StateActionFunction(Approximator):
             raise self._action_needed()
         return self._function_type2
 
+    @property
+    def takes_action_as_input(self) -> bool:
+        """Whether ``func`` takes state and action (type 1)."""
+        return self.modeltype == 1
+
     def sequence(self, *, with_action: bool = False) -> Sequence:
         """Pure: the function along a sequence, of the actions taken or of all actions."""
         if with_action == (self.modeltype == 1):

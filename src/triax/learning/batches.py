@@ -10,7 +10,9 @@ import numpy as np
 from gymnasium.spaces import Space
 from jaxtyping import Array, Float, PyTree
 
-from triax.reward_tracing import TransitionBatch
+from triax.learning.evaluation import Alongside
+from triax.learning.trajectories import rows_of
+from triax.reward_tracing import Trajectory, TransitionBatch
 from triax.spaces import batch_encoder
 
 _COLUMNS = ("logP", "Rn", "In", "W")
@@ -27,6 +29,12 @@ class EncodedBatch(NamedTuple):
     extra_info: PyTree
     columns: Any
     """``logP, Rn, In, W``, four vectors."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """``(batch,)``, or ``(time, batch)`` for the rows of a trajectory."""
+        along = self.extra_info
+        return along.resets.shape if isinstance(along, Alongside) else self.columns[0].shape
 
     def decode(self) -> TransitionBatch:
         """The batch; traceable."""
@@ -78,8 +86,12 @@ class BatchEncoder:
             TypeError: not a transition batch, or ``extra_info`` is needed and absent.
             ValueError: NaN, values outside their space, a missing field, or leaves that disagree in length.
         """
+        if isinstance(batch, Trajectory):
+            batch = rows_of(batch, who=self._who)
         if not isinstance(batch, TransitionBatch):
-            raise TypeError(f"{self._who}: transition_batch must be a TransitionBatch; got {type(batch).__name__}.")
+            raise TypeError(
+                f"{self._who}: transition_batch must be a TransitionBatch or a Trajectory; got {type(batch).__name__}."
+            )
         encoded = EncodedBatch(
             self._encode_S(batch.S),
             self._encode_A(batch.A),
@@ -134,10 +146,10 @@ class BatchEncoder:
         logp_next = np.zeros(batch.batch_size, np.float32) if batch.logP_next is None else batch.logP_next
         return self._encode_A_next(batch.A_next), self._column("logP_next", logp_next, may_be_nan=True)
 
-    def _recorded(self, info: Any) -> dict[str, Any] | None:
+    def _recorded(self, info: Any) -> dict[str, Any] | Alongside | None:
         """The states at the offsets that are read, ``None`` at others, and whether each step was the last."""
         if not self._recorded_steps:
-            return None
+            return self._alongside(info) if isinstance(info, Alongside) else None
         if not isinstance(info, dict) or not {"states", "dones"} <= info.keys():
             raise TypeError(f"{self._who}: batch.extra_info is missing. Trace with NStep(..., record_extra_info=True).")
         furthest, recorded = max(self._recorded_steps), len(info["states"]) - 1
@@ -153,9 +165,20 @@ class BatchEncoder:
         dones = [done if isinstance(done, jax.Array) else np.asarray(done, bool) for done in info["dones"]]
         return {"states": tuple(states), "dones": tuple(dones)}
 
+    def _alongside(self, along: Alongside) -> Alongside:
+        """The same with the steps of the burn-in checked."""
+        if along.burn_in is None:
+            return along
+        S, A, resets = along.burn_in
+        rows = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), (S, A))
+        encoded = self._encode_S(rows[0]), self._encode_A(rows[1])
+        S, A = jax.tree.map(lambda leaf: leaf.reshape(*resets.shape, *leaf.shape[1:]), encoded)
+        return along._replace(burn_in=(S, A, resets))
+
     def _check_lengths(self, encoded: EncodedBatch) -> None:
         size = encoded.columns[0].shape[0]
-        leaves = jax.tree.leaves(encoded if isinstance(encoded.columns, tuple) else encoded[:-1])
+        checked = encoded._replace(extra_info=None) if isinstance(encoded.extra_info, Alongside) else encoded
+        leaves = jax.tree.leaves(checked if isinstance(checked.columns, tuple) else checked[:-1])
         if not all(leaf.shape[:1] == (size,) for leaf in leaves):
             shapes = {
                 jax.tree_util.keystr(path).lstrip("."): leaf.shape

@@ -14,6 +14,7 @@ from triax.core.keys import Key, fold_name
 from triax.functions import Policy
 from triax.learning import BatchEncoder, LossOutput, Updater, clip_weights
 from triax.learning.batches import EncodedBatch
+from triax.learning.evaluation import TRAINED, evaluate_at
 from triax.regularizers import Regularizer
 
 
@@ -87,12 +88,14 @@ class PolicyObjective(Updater):
         """
 
     def _log_pi(self, params: PyTree, state: PyTree, rng: Key, batch: Any) -> tuple:
-        """``(dist_params, log-probability of the batch's actions, new state)`` in training mode."""
+        """``(dist_params, log-probability of the batch's actions, new state, regularization)`` in training mode.
+
+        The regularization is that of a ``StatefulModule``, to be subtracted from the objective.
+        """
         pi = self._trained
-        S = pi.observation_preprocessor(fold_name(rng, "S"), batch.S)
-        dist_params, state = pi.function(params, state, fold_name(rng, "pi"), S, True)
+        dist_params, state, regularization = evaluate_at(batch, pi, (params, state), fold_name(rng, "pi"), name=TRAINED)
         A = pi.proba_dist.preprocess_variate(fold_name(rng, "A"), batch.A)
-        return dist_params, pi.proba_dist.log_proba(dist_params, A), state
+        return dist_params, pi.proba_dist.log_proba(dist_params, A), state, regularization
 
     def _resolve(self, hyperparams: dict[str, Any]) -> dict[str, Any]:
         """``hyperparams`` from ``_hyperparams``, inside the trace."""
@@ -133,7 +136,7 @@ class PolicyObjective(Updater):
                 " tracer.add.",
                 stacklevel=4,
             )
-        return encoded, self._checked_advantage(Adv, transitions.Rn.shape)
+        return encoded, self._checked_advantage(Adv, encoded.shape)
 
     def _checked_advantage(self, Adv: Any, shape: tuple[int, ...]) -> Any:
         if Adv is None:
@@ -144,6 +147,7 @@ class PolicyObjective(Updater):
                 raise ValueError(f"{self._name}: Adv must be finite; got NaN or infinity. Nothing was trained.")
         if Adv.shape != shape:
             raise ValueError(f"{self._name}: Adv must have the shape of Rn, {shape}; got {Adv.shape}.")
+        Adv = Adv.reshape(-1)  # rows, as of the batch
         return Adv if Adv.dtype == jnp.float32 else Adv.astype(jnp.float32)
 
     def update(self, transition_batch: Any, Adv: Any) -> dict[str, Any]:
@@ -153,8 +157,8 @@ class PolicyObjective(Updater):
         ``mean(logP - log pi)`` of the divergence from the behaviour policy), ``/grads_max``, ``/grads_norm``.
 
         Args:
-            transition_batch: a ``TransitionBatch``.
-            Adv: advantages ``[batch]``.
+            transition_batch: a ``TransitionBatch``, or a ``Trajectory`` for a policy with memory.
+            Adv: advantages ``[batch]``; ``[time - burn_in, batch]`` for a trajectory.
 
         Raises:
             ValueError: the batch or ``Adv`` holds NaN, an action is outside the space, or shapes disagree.

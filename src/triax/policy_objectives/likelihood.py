@@ -25,8 +25,8 @@ class VanillaPG(PolicyObjective):
         self, params: PyTree, state: PyTree, hyperparams: dict, rng: Key, transition_batch: Any, Adv: Any
     ) -> tuple[Float[Array, ""], tuple[PyTree, Float[Array, " batch"], PyTree]]:
         """``(objective, (dist_params, log_pi, new_state))``."""
-        dist_params, log_pi, state = self._log_pi(params, state, rng, transition_batch)
-        objective = jnp.mean(transition_batch.W * Adv * log_pi)
+        dist_params, log_pi, state, regularization = self._log_pi(params, state, rng, transition_batch)
+        objective = jnp.mean(transition_batch.W * Adv * log_pi) - regularization
         return objective, (dist_params, log_pi, state)
 
 
@@ -61,12 +61,12 @@ class PPOClip(PolicyObjective):
         self, params: PyTree, state: PyTree, hyperparams: dict, rng: Key, transition_batch: Any, Adv: Any
     ) -> tuple[Float[Array, ""], tuple[PyTree, Float[Array, " batch"], PyTree]]:
         """``(objective, (dist_params, log_pi, new_state))``."""
-        dist_params, log_pi, state = self._log_pi(params, state, rng, transition_batch)
+        dist_params, log_pi, state, regularization = self._log_pi(params, state, rng, transition_batch)
         epsilon = hyperparams["epsilon"]
         log_ratio = log_pi - transition_batch.logP
         # Where a huge ratio is clipped its gradient must be 0, not 0 * inf.
         ratio = jnp.exp(jnp.where(Adv >= 0, jnp.minimum(log_ratio, MAX_LOG_RATIO), log_ratio))
         clipped = jnp.clip(ratio, 1 - epsilon, 1 + epsilon)
         surrogate = jnp.minimum(ratio * Adv, clipped * Adv)
-        objective = jnp.mean(transition_batch.W * surrogate)
+        objective = jnp.mean(transition_batch.W * surrogate) - regularization
         return objective, (dist_params, log_pi, state)

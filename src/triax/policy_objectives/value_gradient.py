@@ -13,7 +13,8 @@ from triax.core.keys import Key, fold_name
 from triax.functions import Policy, is_qfunction
 from triax.functions.inputs import preprocess_alike
 from triax.functions.raw_actions import Adapter, action_adapter
-from triax.functions.values import value_of
+from triax.learning.estimates import estimate_of
+from triax.learning.evaluation import evaluate_at
 from triax.policy_objectives.base import PolicyObjective
 from triax.regularizers import Regularizer
 
@@ -34,7 +35,6 @@ class ValueGradient(PolicyObjective):
     ) -> None:
         super().__init__(pi, optimizer, regularizer)
         self._critics = critics
-        self._values = [value_of(q) for q in critics]
         self._adapters: list[Adapter] = []
         for q in critics:  # no comprehension: warnings count the levels of the stack
             self._adapters.append(self._checked_adapter(q, pi))
@@ -78,11 +78,11 @@ class ValueGradient(PolicyObjective):
 
     def _critic_values(self, hyperparams: dict, rng: Key, batch: Any, X: PyTree) -> list[Float[Array, " batch"]]:
         """What each critic says of the raw actions ``X``, in original units."""
-        rng_S, rng_A, rng_q = jax.random.split(fold_name(rng, "critics"), 3)
+        rng_A, rng_q = jax.random.split(fold_name(rng, "critics"))
         values = []
-        for q, adapt, value, weights in zip(self._critics, self._adapters, self._values, hyperparams["q"], strict=True):
-            S = q.observation_preprocessor(rng_S, batch.S)
-            values.append(value(*weights, rng_q, S, adapt(rng_A, X), False)[0])
+        for q, adapt, weights in zip(self._critics, self._adapters, hyperparams["q"], strict=True):
+            output = evaluate_at(batch, q, weights, rng_q, name="q", actions=adapt(rng_A, X)).output
+            values.append(estimate_of(q).mean(output))
         return values
 
     def _checked_advantage(self, Adv: Any, shape: tuple[int, ...]) -> None:
@@ -131,10 +131,10 @@ class DeterministicPG(ValueGradient):
         self, params: PyTree, state: PyTree, hyperparams: dict, rng: Key, transition_batch: Any, Adv: Any
     ) -> tuple[Float[Array, ""], tuple[PyTree, Float[Array, " batch"], PyTree]]:
         """``(objective, (dist_params, log_pi, new_state))``."""
-        dist_params, log_pi, state = self._log_pi(params, state, rng, transition_batch)
+        dist_params, log_pi, state, regularization = self._log_pi(params, state, rng, transition_batch)
         mode = self._trained.proba_dist.mode(dist_params)
         (value,) = self._critic_values(hyperparams, rng, transition_batch, mode)
-        objective = jnp.mean(transition_batch.W * value)
+        objective = jnp.mean(transition_batch.W * value) - regularization
         return objective, (dist_params, log_pi, state)
 
 
@@ -179,9 +179,9 @@ class SoftPG(ValueGradient):
         self, params: PyTree, state: PyTree, hyperparams: dict, rng: Key, transition_batch: Any, Adv: Any
     ) -> tuple[Float[Array, ""], tuple[PyTree, Float[Array, " batch"], PyTree]]:
         """``(objective, (dist_params, log_pi, new_state))``."""
-        dist_params, log_pi, state = self._log_pi(params, state, rng, transition_batch)
+        dist_params, log_pi, state, regularization = self._log_pi(params, state, rng, transition_batch)
         sample = self._trained.proba_dist.sample(dist_params, fold_name(rng, "sample"))
         values = self._critic_values(hyperparams, rng, transition_batch, sample)
         smallest = jnp.min(jnp.stack(values), axis=0)
-        objective = jnp.mean(transition_batch.W * smallest)
+        objective = jnp.mean(transition_batch.W * smallest) - regularization
         return objective, (dist_params, log_pi, state)

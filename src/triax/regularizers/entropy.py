@@ -101,7 +101,7 @@ class NStepEntropyRegularizer(EntropyRegularizer):
         discount = jnp.stack([hyperparams["gamma"] ** k for k in self.n])[:, None]
         keys = jax.random.split(rng, len(self.n))
         states = [info["states"][k] for k in self.n]
-        dist_params = [self._dist_params(params, state, key, S, None) for key, S in zip(keys, states, strict=True)]
+        dist_params = [self._dist_params(params, state, key, S) for key, S in zip(keys, states, strict=True)]
         entropy = jnp.stack([self.f.proba_dist.entropy(part) for part in dist_params])
         # Not a product: states after the end are arbitrary, and 0 * inf is NaN.
         entropy = jnp.where(mask > 0, entropy, 0.0)
@@ -114,6 +114,10 @@ class NStepEntropyRegularizer(EntropyRegularizer):
     ) -> tuple[Float[Array, " batch"], dict[str, Any]]:
         """What ``batch_eval`` gives."""
         return self.batch_eval(params, hyperparams, state, rng, transition_batch)
+
+    def _dist_params(self, params: PyTree, state: PyTree, rng: Key, S: PyTree) -> PyTree:
+        rng_S, rng_f = jax.random.split(rng)
+        return self.f.function(params, state, rng_f, self.f.observation_preprocessor(rng_S, S), False)[0]
 
     def _recorded(self, transition_batch: TransitionBatch) -> dict[str, Any]:
         info = transition_batch.extra_info

@@ -8,6 +8,7 @@ from jaxtyping import Array, Float, PyTree
 
 from triax.core.keys import Key
 from triax.functions import is_stochastic
+from triax.learning.evaluation import Place, evaluate_at
 from triax.reward_tracing import TransitionBatch
 
 
@@ -59,25 +60,22 @@ class Regularizer(ABC):
         self, params: PyTree, hyperparams: dict, state: PyTree, rng: Key, transition_batch: TransitionBatch
     ) -> tuple[Float[Array, " batch"], dict[str, Any]]:
         """``(term, metrics)`` at the batch's states (and actions, if ``f`` takes them); traceable."""
-        return self._at(params, hyperparams, state, rng, transition_batch.S, transition_batch.A)
+        return self._at(params, hyperparams, state, rng, transition_batch, "S")
 
     def target_term(
         self, params: PyTree, hyperparams: dict, state: PyTree, rng: Key, transition_batch: TransitionBatch
     ) -> tuple[Float[Array, " batch"], dict[str, Any]]:
         """``(term, metrics)`` to subtract from a TD target, in original units: at ``S_next``, times ``In``."""
-        term, metrics = self._at(params, hyperparams, state, rng, transition_batch.S_next, None)
+        term, metrics = self._at(params, hyperparams, state, rng, transition_batch, "S_next")
         return transition_batch.In * term, metrics
 
-    def _at(self, params: PyTree, hyperparams: dict, state: PyTree, rng: Key, S: Any, A: Any) -> tuple:
-        dist_params = self._dist_params(params, state, rng, S, A)
+    def _at(
+        self, params: PyTree, hyperparams: dict, state: PyTree, rng: Key, batch: TransitionBatch, at: Place
+    ) -> tuple:
+        f, (rng_A, rng_f) = self.f, jax.random.split(rng)
+        A = f.action_preprocessor(rng_A, batch.A) if takes_actions(f) else None
+        dist_params = evaluate_at(batch, f, (params, state), rng_f, name="reg", at=at, actions=A).output
         return self.function(dist_params, **hyperparams), self.metrics_func(dist_params, **hyperparams)
-
-    def _dist_params(self, params: PyTree, state: PyTree, rng: Key, S: Any, A: Any) -> PyTree:
-        f, (rng_S, rng_A, rng_f) = self.f, jax.random.split(rng, 3)
-        S = f.observation_preprocessor(rng_S, S)
-        if not takes_actions(f):
-            return f.function(params, state, rng_f, S, False)[0]
-        return f.function_type1(params, state, rng_f, S, f.action_preprocessor(rng_A, A), False)[0]
 
 
 def takes_actions(f: Any) -> bool:

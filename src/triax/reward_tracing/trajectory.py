@@ -1,5 +1,7 @@
 """Stretches of experience in the order of time, for on-policy learning and for recurrent replay."""
 
+import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +27,17 @@ class Trajectory:
     ``carry``
         What the network remembers before the first step; leaves ``[batch, ...]``, ``()`` without memory.
     ``W``
-        Sample weights, or ``None``.
+        Sample weights ``[time, batch]``, or ``None`` for ones.
+    ``carries``
+        Carries of functions that remember something else than ``carry``, by their role in a rule: ``"pi_targ"``, ...
+    ``is_start``
+        ``[batch]``, whether an episode starts at the first step, so that its ``carry`` is replaced; or ``None`` for
+        no.
+    ``gamma``
+        The discount factor of learning rules.
+    ``burn_in``
+        So many steps at the start only bring memories up to date; rules learn from the rest (R2D2, Kapturowski et
+        al. 2019).
     """
 
     S: PyTree
@@ -37,6 +49,10 @@ class Trajectory:
     S_next: PyTree
     carry: PyTree = ()
     W: Any = None
+    carries: Mapping[str, PyTree] = dataclasses.field(default_factory=dict)
+    is_start: Any = None
+    gamma: float = dataclasses.field(default=0.99, metadata={"static": True})
+    burn_in: int = dataclasses.field(default=0, metadata={"static": True})
 
     @property
     def num_steps(self) -> int:

@@ -13,6 +13,7 @@ from triax.core.keys import Key, fold_name
 from triax.learning import BatchEncoder, LossOutput, Updater, clip_weights
 from triax.learning.batches import EncodedBatch
 from triax.learning.estimates import Estimate, estimate_of
+from triax.learning.evaluation import TRAINED, Evaluated, unfolded
 from triax.losses.value_losses import huber
 from triax.regularizers import Regularizer
 from triax.reward_tracing import TransitionBatch
@@ -76,12 +77,12 @@ class TDRule(Updater):
         """The estimate at the next state, ready for ``Estimate.backup``."""
 
     @abstractmethod
-    def _predict(self, f: Any, weights: Weights, rng: Key, batch: TransitionBatch, training: bool) -> tuple:
-        """``(output, function_state)`` of ``f`` on the batch's states (and actions)."""
+    def _predict(self, name: str, f: Any, weights: Weights, rng: Key, batch: TransitionBatch) -> Evaluated:
+        """``f``, in the role ``name``, on the batch's states (and actions); the trained one in training mode."""
 
     @abstractmethod
-    def _target_at(self, params: dict, state: dict) -> tuple[Any, Weights]:
-        """The (first) target function with its weights among the resolved ones."""
+    def _target_at(self, params: dict, state: dict) -> tuple[str, Any, Weights]:
+        """Role, function and resolved weights of the (first) target function."""
 
     def _is_known(self, batch: TransitionBatch) -> Bool[Array, " batch"] | None:
         """Which rows the batch tells enough about; ``None`` for all. Others weigh nothing, and have no error."""
@@ -163,8 +164,9 @@ class TDRule(Updater):
         G, metrics = self._target_and_metrics(*constants, fold_name(rng, "target"), batch)
         G = jax.lax.stop_gradient(G)
         rng_predict = fold_name(rng, "predict")
-        output, function_state = self._predict(self._trained, (params, function_state), rng_predict, batch, True)
-        loss = self._estimate.loss(self._loss_function, G, output, batch.W)
+        weights = params, function_state
+        output, function_state, regularization = self._predict(TRAINED, self._trained, weights, rng_predict, batch)
+        loss = self._estimate.loss(self._loss_function, G, output, batch.W) + regularization
         constant = jax.lax.stop_gradient(output)
         td_error = self._td_error(G, constant, batch)
         metrics = {
@@ -174,7 +176,7 @@ class TDRule(Updater):
             **metrics,
         }
         metrics = {f"{self._name}/{key}": value for key, value in metrics.items()}
-        return loss, LossOutput(function_state, metrics, td_error)
+        return loss, LossOutput(function_state, metrics, unfolded(td_error, batch))
 
     def _weighted(self, batch: TransitionBatch, context: dict) -> TransitionBatch:
         """The batch with the sample weights to use."""
@@ -197,8 +199,9 @@ class TDRule(Updater):
 
     def _td_error_targ(self, constants: tuple[dict, dict], output: PyTree, rng: Key, batch: TransitionBatch) -> Array:
         """How far the target network's value at the same state and action is from the prediction."""
-        target, weights = self._target_at(*constants)
-        at_target = self._in_own_units(estimate_of(target), self._predict(target, weights, rng, batch, False)[0])
+        name, target, weights = self._target_at(*constants)
+        output_targ = self._predict(name, target, weights, rng, batch).output
+        at_target = self._in_own_units(estimate_of(target), output_targ)
         return jnp.mean(-jax.grad(self._loss_function, argnums=1)(self._estimate.transformed_mean(output), at_target))
 
     def _in_own_units(self, estimate: Estimate, output: PyTree) -> Float[Array, " batch"]:
@@ -235,20 +238,20 @@ class TDRule(Updater):
         grads, output = self._gradients(transition_batch)
         return grads, output.function_state, output.metrics, output.per_sample
 
-    def td_error(self, transition_batch: Any) -> Float[Array, " batch"]:
-        """The TD error as ``update`` defines it."""
+    def td_error(self, transition_batch: Any) -> Float[Array, "*batch"]:
+        """The TD error as ``update`` defines it; ``[time - burn_in, batch]`` for a trajectory."""
         return self._evaluate("td_errors", self._td_errors, transition_batch)[0]
 
-    def plain_td_error(self, transition_batch: Any) -> Float[Array, " batch"]:
+    def plain_td_error(self, transition_batch: Any) -> Float[Array, "*batch"]:
         """``G - prediction`` in transformed space, whatever the loss: for advantages and priorities."""
         return self._evaluate("td_errors", self._td_errors, transition_batch)[1]
 
     def _td_errors(self, params: Any, function_state: Any, rng: Key, context: Any, batch: Any) -> tuple:
         weights = params, function_state
         G = self.target_func(*self._resolve(context, weights), fold_name(rng, "target"), batch)
-        output, _ = self._predict(self._trained, weights, fold_name(rng, "predict"), batch, True)
+        output = self._predict(TRAINED, self._trained, weights, fold_name(rng, "predict"), batch).output
         plain = self._estimate.transformed_mean(G) - self._estimate.transformed_mean(output)
-        return self._td_error(G, output, batch), self._masked(plain, batch)
+        return tuple(unfolded(error, batch) for error in (self._td_error(G, output, batch), self._masked(plain, batch)))
 
     @property
     def loss_function(self) -> LossFunction:

@@ -42,10 +42,10 @@ def _check_same_distribution(who: str, argument: str, target: Any, trained: Any)
     difference = describe_difference(b.default_priors, a.default_priors, "dist_params")
     if type(a) is not type(b):
         difference = f"{type(a).__name__} instead of {type(b).__name__}"
-    elif not np.array_equal(getattr(a, "atoms", ()), getattr(b, "atoms", ())):
-        difference = f"its value_range is {target.value_range} instead of {trained.value_range}"
     elif target.value_transform != trained.value_transform:
-        difference = "its value_transform"
+        difference = f"its value_transform is {target.value_transform} instead of {trained.value_transform}"
+    elif difference is None and not np.array_equal(getattr(a, "atoms", ()), getattr(b, "atoms", ())):
+        difference = f"its value_range is {target.value_range} instead of {trained.value_range}"
     if difference is not None:
         raise TypeError(f"{who}: the distribution of {argument} differs from the trained one: {difference}.")
 

@@ -17,7 +17,14 @@ from triax.regularizers import Regularizer
 from triax.reward_tracing import TransitionBatch
 from triax.td_learning.base import LossFunction, Weights
 from triax.td_learning.checks import check_list, check_policy, check_target, check_trained
-from triax.td_learning.q_rule import QRule, action_probabilities, all_actions, greedy_actions, one_action
+from triax.td_learning.q_rule import (
+    QRule,
+    action_probabilities,
+    all_actions,
+    greedy_actions,
+    next_dist_params,
+    one_action,
+)
 
 
 class ClippedDoubleQLearning(QRule):
@@ -96,8 +103,8 @@ class ClippedDoubleQLearning(QRule):
         functions = super()._functions()
         return {**functions, "pi_targ": self._policies} if self._policies else functions
 
-    def _target_at(self, params: dict, state: dict) -> tuple[Any, Weights]:
-        return self._target[0], (params["q_targ"][0], state["q_targ"][0])
+    def _target_at(self, params: dict, state: dict) -> tuple[str, Any, Weights]:
+        return "q_targ", self._target[0], (params["q_targ"][0], state["q_targ"][0])
 
     def _next(self, params: dict, state: dict, rng: Key, batch: TransitionBatch) -> PyTree:
         candidates_of = self._discrete_candidates if self._is_discrete else self._candidates
@@ -113,7 +120,7 @@ class ClippedDoubleQLearning(QRule):
 
     def _outputs(self, params: dict, state: dict, rng: Key, batch: TransitionBatch) -> list[tuple[Any, PyTree]]:
         """Each target function with its output for all (``Discrete``) actions."""
-        return [(f, all_actions(f, weights, rng, batch.S_next)) for f, weights in self._targets(params, state)]
+        return [(f, all_actions(batch, "q_targ", f, weights, rng)) for f, weights in self._targets(params, state)]
 
     def _discrete_candidates(self, params: dict, state: dict, rng: Key, batch: TransitionBatch) -> list[PyTree]:
         outputs = self._outputs(params, state, rng, batch)
@@ -124,16 +131,16 @@ class ClippedDoubleQLearning(QRule):
     def _candidates(self, params: dict, state: dict, rng: Key, batch: TransitionBatch) -> list[PyTree]:
         candidates = []
         for i, (pi, policy_weights, key) in enumerate(self._policies_with_keys(params, state, rng)):
-            rng_S, rng_pi, rng_q = jax.random.split(key, 3)
-            X = self._pick(pi, policy_weights, rng_pi, pi.observation_preprocessor(rng_S, batch.S_next))
+            rng_pi, rng_pick, rng_q = jax.random.split(key, 3)
+            X = self._pick(pi.proba_dist, next_dist_params(batch, pi, policy_weights, rng_pi), rng_pick)
             for j, (f, weights) in enumerate(self._targets(params, state)):
                 A = self._adapters[i][j](rng_q, X)
-                candidates.append(estimate_of(f).following(one_action(f, weights, rng_q, batch.S_next, A)))
+                candidates.append(estimate_of(f).following(one_action(batch, f, weights, rng_q, A)))
         return candidates
 
-    def _pick(self, pi: Any, weights: Weights, rng: Key, S_next: PyTree) -> PyTree:
+    def _pick(self, proba_dist: Any, dist_params: PyTree, rng: Key) -> PyTree:
         """Raw next actions of one policy."""
-        return pi.mode_func(*weights, rng, S_next)
+        return proba_dist.mode(dist_params)
 
 
 class SoftClippedDoubleQLearning(ClippedDoubleQLearning):
@@ -153,9 +160,9 @@ class SoftClippedDoubleQLearning(ClippedDoubleQLearning):
         following = [estimate_of(f).following(output) for f, output in outputs]
         smallest = flatten_actions(self._estimate.smallest)(following)
         return [
-            self._estimate.mix(smallest, action_probabilities(pi, weights, key, batch.S_next))
+            self._estimate.mix(smallest, action_probabilities(batch, pi, weights, key))
             for pi, weights, key in self._policies_with_keys(params, state, rng)
         ]
 
-    def _pick(self, pi: Any, weights: Weights, rng: Key, S_next: PyTree) -> PyTree:
-        return pi.sample_func(*weights, rng, S_next)[0]
+    def _pick(self, proba_dist: Any, dist_params: PyTree, rng: Key) -> PyTree:
+        return proba_dist.sample(dist_params, rng)

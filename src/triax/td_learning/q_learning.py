@@ -16,7 +16,7 @@ from triax.regularizers import Regularizer
 from triax.reward_tracing import TransitionBatch
 from triax.td_learning.base import LossFunction
 from triax.td_learning.checks import check_q_functions, check_target_policy, require_discrete
-from triax.td_learning.q_rule import QRule, all_actions, greedy_actions, one_action
+from triax.td_learning.q_rule import QRule, all_actions, greedy_actions, next_dist_params, one_action
 
 
 class QLearning(QRule):
@@ -66,14 +66,14 @@ class QLearning(QRule):
     def _next(self, params: dict, state: dict, rng: Key, batch: TransitionBatch) -> PyTree:
         weights = params["q_targ"], state["q_targ"]
         estimate = estimate_of(self._target)
-        rng_S, rng_pi, rng_q = jax.random.split(rng, 3)
+        rng_pi, rng_q = jax.random.split(rng)
         if self._pi_targ is None:
-            output = all_actions(self._target, weights, rng_q, batch.S_next)
+            output = all_actions(batch, "q_targ", self._target, weights, rng_q)
             choice = self._choice(params, state, rng_q, batch, output)
             return estimate.mix(estimate.following(output), choice)
-        S_next = self._pi_targ.observation_preprocessor(rng_S, batch.S_next)
-        mode = self._pi_targ.mode_func(params["pi_targ"], state["pi_targ"], rng_pi, S_next)
-        output = one_action(self._target, weights, rng_q, batch.S_next, self._adapt(rng_q, mode))
+        policy_weights = params["pi_targ"], state["pi_targ"]
+        mode = self._pi_targ.proba_dist.mode(next_dist_params(batch, self._pi_targ, policy_weights, rng_pi))
+        output = one_action(batch, self._target, weights, rng_q, self._adapt(rng_q, mode))
         return estimate.following(output)
 
     def _choice(
@@ -97,7 +97,7 @@ class DoubleQLearning(QLearning):
     def _choice(
         self, params: dict, state: dict, rng: Key, batch: TransitionBatch, output: PyTree
     ) -> Float[Array, "batch n"]:
-        online = all_actions(self._trained, (params["q"], state["q"]), rng, batch.S_next)
+        online = all_actions(batch, "q", self._trained, (params["q"], state["q"]), rng)
         return greedy_actions(self._trained, online)
 
 
@@ -138,7 +138,7 @@ class SoftQLearning(QRule):
         return {"temperature": np.float32(self.temperature)}
 
     def _next(self, params: dict, state: dict, rng: Key, batch: TransitionBatch) -> PyTree:
-        output = all_actions(self._target, (params["q_targ"], state["q_targ"]), rng, batch.S_next)
+        output = all_actions(batch, "q_targ", self._target, (params["q_targ"], state["q_targ"]), rng)
         temperature = params["temperature"]
         values = estimate_of(self._target).values(output) / temperature
         return temperature * jax.scipy.special.logsumexp(values, axis=-1)

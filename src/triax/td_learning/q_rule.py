@@ -7,6 +7,7 @@ from jaxtyping import Array, Float, PyTree
 
 from triax.core.keys import Key
 from triax.learning.estimates import estimate_of, greedy
+from triax.learning.evaluation import Evaluated, evaluate_at
 from triax.reward_tracing import TransitionBatch
 from triax.td_learning.base import TDRule, Weights
 
@@ -27,28 +28,26 @@ class QRule(TDRule):
     def _functions(self) -> dict[str, Any]:
         return {"q": self._trained, "q_targ": self._target}
 
-    def _target_at(self, params: dict, state: dict) -> tuple[Any, Weights]:
-        return self._target, (params["q_targ"], state["q_targ"])
+    def _target_at(self, params: dict, state: dict) -> tuple[str, Any, Weights]:
+        return "q_targ", self._target, (params["q_targ"], state["q_targ"])
 
-    def _predict(self, f: Any, weights: Weights, rng: Key, batch: TransitionBatch, training: bool) -> tuple:
-        rng_S, rng_A, rng_q = jax.random.split(rng, 3)
-        S, A = f.observation_preprocessor(rng_S, batch.S), f.action_preprocessor(rng_A, batch.A)
-        return f.function_type1(*weights, rng_q, S, A, training)
+    def _predict(self, name: str, f: Any, weights: Weights, rng: Key, batch: TransitionBatch) -> Evaluated:
+        rng_A, rng_q = jax.random.split(rng)
+        A = f.action_preprocessor(rng_A, batch.A)
+        return evaluate_at(batch, f, weights, rng_q, name=name, actions=A)
 
 
 # ------------------------------------------------------------------ at the next state, in evaluation mode
 
 
-def all_actions(f: Any, weights: Weights, rng: Key, S: Any) -> PyTree:
-    """The output of ``f`` for all actions in clean states ``S``."""
-    rng_S, rng_q = jax.random.split(rng)
-    return f.function_type2(*weights, rng_q, f.observation_preprocessor(rng_S, S), False)[0]
+def all_actions(batch: TransitionBatch, name: str, f: Any, weights: Weights, rng: Key) -> PyTree:
+    """The output of ``f`` for all actions in the next states."""
+    return evaluate_at(batch, f, weights, rng, name=name, at="S_next").output
 
 
-def one_action(f: Any, weights: Weights, rng: Key, S: Any, A: PyTree) -> PyTree:
-    """The output of ``f`` for raw actions ``A`` in clean states ``S``."""
-    rng_S, rng_q = jax.random.split(rng)
-    return f.function_type1(*weights, rng_q, f.observation_preprocessor(rng_S, S), A, False)[0]
+def one_action(batch: TransitionBatch, f: Any, weights: Weights, rng: Key, A: PyTree) -> PyTree:
+    """The output of the target function ``f`` for raw actions ``A`` in the next states."""
+    return evaluate_at(batch, f, weights, rng, name="q_targ", at="S_next", actions=A).output
 
 
 def greedy_actions(f: Any, output: PyTree) -> Float[Array, "batch n"]:
@@ -56,8 +55,11 @@ def greedy_actions(f: Any, output: PyTree) -> Float[Array, "batch n"]:
     return greedy(estimate_of(f).values(output))
 
 
-def action_probabilities(pi: Any, weights: Weights, rng: Key, S: Any) -> Float[Array, "batch n"]:
-    """Of a policy on ``Discrete`` actions in clean states ``S``."""
-    rng_S, rng_pi = jax.random.split(rng)
-    dist_params, _ = pi.function(*weights, rng_pi, pi.observation_preprocessor(rng_S, S), False)
-    return pi.proba_dist.mean(dist_params)
+def next_dist_params(batch: TransitionBatch, pi: Any, weights: Weights, rng: Key) -> PyTree:
+    """Parameters of the distribution of next actions by a target policy."""
+    return evaluate_at(batch, pi, weights, rng, name="pi_targ", at="S_next").output
+
+
+def action_probabilities(batch: TransitionBatch, pi: Any, weights: Weights, rng: Key) -> Float[Array, "batch n"]:
+    """Of a policy on ``Discrete`` actions in the next states."""
+    return pi.proba_dist.mean(next_dist_params(batch, pi, weights, rng))

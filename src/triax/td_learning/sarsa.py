@@ -51,7 +51,7 @@ class Sarsa(QRule):
     def _next(self, params: dict, state: dict, rng: Key, batch: TransitionBatch) -> PyTree:
         rng_A, rng_q = jax.random.split(rng)
         A_next = self._target.action_preprocessor(rng_A, batch.A_next)
-        output = one_action(self._target, (params["q_targ"], state["q_targ"]), rng_q, batch.S_next, A_next)
+        output = one_action(batch, self._target, (params["q_targ"], state["q_targ"]), rng_q, A_next)
         return estimate_of(self._target).following(output)
 
     def _is_known(self, batch: TransitionBatch) -> Bool[Array, " batch"]:
@@ -101,7 +101,7 @@ class ExpectedSarsa(QRule):
     def _next(self, params: dict, state: dict, rng: Key, batch: TransitionBatch) -> PyTree:
         rng_pi, rng_q = jax.random.split(rng)
         policy_weights, weights = ((params[name], state[name]) for name in ("pi_targ", "q_targ"))
-        probabilities = action_probabilities(self._pi_targ, policy_weights, rng_pi, batch.S_next)
-        output = all_actions(self._target, weights, rng_q, batch.S_next)
+        probabilities = action_probabilities(batch, self._pi_targ, policy_weights, rng_pi)
+        output = all_actions(batch, "q_targ", self._target, weights, rng_q)
         estimate = estimate_of(self._target)
         return estimate.mix(estimate.following(output), probabilities)

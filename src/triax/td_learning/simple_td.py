@@ -2,13 +2,13 @@
 
 from typing import Any
 
-import jax
 import optax
 from jaxtyping import PyTree
 
 from triax.core.keys import Key
 from triax.functions import is_vfunction
 from triax.learning.estimates import estimate_of
+from triax.learning.evaluation import Evaluated, evaluate_at
 from triax.regularizers import Regularizer
 from triax.reward_tracing import TransitionBatch
 from triax.td_learning.base import LossFunction, TDRule, Weights
@@ -55,15 +55,13 @@ class SimpleTD(TDRule):
     def _functions(self) -> dict[str, Any]:
         return {"v": self._trained, "v_targ": self._target}
 
-    def _target_at(self, params: dict, state: dict) -> tuple[Any, Weights]:
-        return self._target, (params["v_targ"], state["v_targ"])
+    def _target_at(self, params: dict, state: dict) -> tuple[str, Any, Weights]:
+        return "v_targ", self._target, (params["v_targ"], state["v_targ"])
 
-    def _predict(self, f: Any, weights: Weights, rng: Key, batch: TransitionBatch, training: bool) -> tuple:
-        rng_S, rng_v = jax.random.split(rng)
-        return f.function(*weights, rng_v, f.observation_preprocessor(rng_S, batch.S), training)
+    def _predict(self, name: str, f: Any, weights: Weights, rng: Key, batch: TransitionBatch) -> Evaluated:
+        return evaluate_at(batch, f, weights, rng, name=name)
 
     def _next(self, params: dict, state: dict, rng: Key, batch: TransitionBatch) -> PyTree:
-        rng_S, rng_v = jax.random.split(rng)
-        S_next = self._target.observation_preprocessor(rng_S, batch.S_next)
-        output, _ = self._target.function(params["v_targ"], state["v_targ"], rng_v, S_next, False)
+        weights = params["v_targ"], state["v_targ"]
+        output = evaluate_at(batch, self._target, weights, rng, name="v_targ", at="S_next").output
         return estimate_of(self._target).following(output)

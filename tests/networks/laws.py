@@ -51,12 +51,13 @@ class Pure:
     def steps(self, state, xs, resets, extras=None) -> StatefulModuleOutput:
         """The sequence, one call a step."""
         variables, outs = self.variables, []
+        xs, resets, extras = jax.device_get((xs, resets, extras))  # NumPy slices compile nothing
         for t in range(resets.shape[0]):
             x, extra = jax.tree.map(lambda leaf, t=t: leaf[t], (xs, extras))
             out, variables = self.step(variables, state, x, resets[t], extra)
             state = out.next_state
-            outs.append(out.replace(next_state=()))
-        stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *outs)
+            outs.append(jax.device_get(out.replace(next_state=())))
+        stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *outs)
         return stacked.replace(next_state=state)
 
     def unroll(self, state, xs, resets, extras=None) -> StatefulModuleOutput:
@@ -89,7 +90,12 @@ def assert_unroll_equals_stepping(pure: Pure, xs: Any, resets: Any, state: Any =
 
 def normals(seed: int, *shape: int) -> jax.Array:
     """Standard normal numbers."""
-    return jax.random.normal(jax.random.key(seed), shape)
+    return jnp.asarray(np.random.default_rng(seed).normal(size=shape), jnp.float32)
+
+
+def random_resets(seed: int, share: float = 0.3) -> jax.Array:
+    """Boolean ``[TIME, BATCH]``."""
+    return jnp.asarray(np.random.default_rng(seed).random((TIME, BATCH)) < share)
 
 
 TIME, BATCH = 7, 3

@@ -32,7 +32,7 @@ def test_computes_what_haiku_computes():
 
 
 def test_stands_in_a_sequence_and_learns():
-    net = Sequential([HaikuLayer(plain_torso, jnp.zeros(3), nnx.Rngs(0)), nnx.relu, Dense(4, 1, nnx.Rngs(1))])
+    net = Sequential([HaikuLayer(plain_torso, jnp.zeros(3), nnx.Rngs(0)), nnx.tanh, Dense(4, 1, nnx.Rngs(1))])
     pure, resets = Pure(net), jnp.zeros((TIME, BATCH), bool)
     assert_unroll_equals_stepping(pure, normals(0, TIME, BATCH, 3), resets)
     graphdef, params, rest = nnx.split(net, nnx.Param, ...)

@@ -100,7 +100,9 @@ def test_takes_any_pytree_of_shapes():  # F23
     shape = {"pair": (2,), "image": (2, 2, 1), "nested": [3, jax.ShapeDtypeStruct((), jnp.float32)]}
     x = {
         "pair": normals(0, TIME, BATCH, 2),
-        "image": jax.random.randint(jax.random.key(0), (TIME, BATCH, 2, 2, 1), 0, 9).astype(jnp.uint8),
+        "image": jnp.asarray(np.random.default_rng(0).integers(0, 9, (TIME, BATCH, 2, 2, 1)), jnp.int32).astype(
+            jnp.uint8
+        ),
         "nested": [normals(1, TIME, BATCH, 3), normals(2, TIME, BATCH)],
     }
     normalizer = fed(Normalizer(shape), x)

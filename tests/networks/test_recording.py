@@ -25,7 +25,7 @@ from triax.networks import (
     with_recording,
 )
 
-from .laws import BATCH, TIME, Pure, assert_trees_close, assert_unroll_equals_stepping, normals
+from .laws import BATCH, TIME, Pure, assert_trees_close, assert_unroll_equals_stepping, normals, random_resets
 
 
 def graph():
@@ -49,7 +49,7 @@ def network():
 def test_outputs_and_carries_are_those_of_the_original():
     net = network()
     recording = with_recording(net)
-    xs, resets = normals(0, TIME, BATCH, 3), jax.random.bernoulli(jax.random.key(0), 0.3, (TIME, BATCH))
+    xs, resets = normals(0, TIME, BATCH, 3), random_resets(0)
     pure, recorded = Pure(net), Pure(recording)
     state = pure.initialize_state(BATCH)
     want, got = pure.unroll(state, xs, resets), recorded.unroll(state, xs, resets)

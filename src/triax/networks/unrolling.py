@@ -36,6 +36,8 @@ def select(flags: Bool[Array, "*axes"], on_true: Any, on_false: Any) -> Any:
     """Leaves of ``on_true`` where the flag is set, else of ``on_false``; flags cover the leading axes."""
 
     def one(new: Any, old: Any) -> Array:
+        if new is old:
+            return old
         return jnp.where(jnp.reshape(flags, flags.shape + (1,) * (old.ndim - flags.ndim)), new, old)
 
     return jax.tree.map(one, on_true, on_false)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from triax.networks import Dense, PopulationGraph, Sequential, VariationalBottleneck
 from triax.networks.graph.parts import Edge, components, topological_order
 
-from ..laws import BATCH, TIME, Pure, assert_unroll_equals_stepping, normals, quick_jit, reset_patterns
+from ..laws import BATCH, TIME, Pure, assert_unroll_equals_stepping, normals, quick_jit, random_resets, reset_patterns
 
 
 def brain(seed=0):
@@ -164,7 +164,7 @@ def test_transforms_with_a_carry_keep_theirs_inside_loops():
     g.connect("x", "x", delay=2)
     g.finalize()
     xs = {"x": normals(0, TIME, BATCH, 2)}
-    assert_unroll_equals_stepping(Pure(g), xs, jax.random.bernoulli(jax.random.key(0), 0.3, (TIME, BATCH)))
+    assert_unroll_equals_stepping(Pure(g), xs, random_resets(0))
 
 
 def test_adding_a_connection_changes_no_other_weights():

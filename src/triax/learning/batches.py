@@ -125,7 +125,7 @@ class BatchEncoder:
         if column.ndim != 1:
             raise ValueError(f"{self._who}: batch.{name} must be a vector [batch]; got shape {column.shape}.")
         if isinstance(column, jax.Array):
-            return column if column.dtype == jnp.float32 else column.astype(jnp.float32)
+            return column if column.dtype == np.float32 else column.astype(np.float32)
         if not may_be_nan and not np.isfinite(column).all():
             rows = np.flatnonzero(~np.isfinite(column))[:5].tolist()
             raise ValueError(

@@ -147,8 +147,9 @@ class PolicyObjective(Updater):
                 raise ValueError(f"{self._name}: Adv must be finite; got NaN or infinity. Nothing was trained.")
         if Adv.shape != shape:
             raise ValueError(f"{self._name}: Adv must have the shape of Rn, {shape}; got {Adv.shape}.")
-        Adv = Adv.reshape(-1)  # rows, as of the batch
-        return Adv if Adv.dtype == jnp.float32 else Adv.astype(jnp.float32)
+        if Adv.ndim != 1:  # on the device even a reshape to the same shape is a call of its own
+            Adv = Adv.reshape(-1)  # rows, as of the batch
+        return Adv if Adv.dtype == np.float32 else Adv.astype(np.float32)
 
     def update(self, transition_batch: Any, Adv: Any) -> dict[str, Any]:
         """Train in place on one batch; the metrics, on the device.

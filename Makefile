@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SEED ?= 0
 
-.PHONY: demo test test-all lint format bench clean
+.PHONY: demo test test-all test-extras lint format bench clean
 
 $(VENV)/.base: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -24,6 +24,14 @@ test: $(VENV)/.dev ## everything that takes under 20 s a test
 
 test-all: $(VENV)/.dev ## also the long learning runs
 	$(BIN)/pytest -n 2 --dist worksteal
+
+$(VENV)-extras/.done: pyproject.toml
+	$(PYTHON) -m venv $(VENV)-extras
+	$(VENV)-extras/bin/pip install --quiet --disable-pip-version-check -e '.[dev,gymnax,mujoco]'
+	touch $@
+
+test-extras: $(VENV)-extras/.done ## against gymnax, brax and MuJoCo Playground, in a .venv-extras of their own
+	$(VENV)-extras/bin/pytest tests/extras
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

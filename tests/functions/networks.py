@@ -47,6 +47,9 @@ SPACES = {
     ),
 }
 
+SOME_SPACES = ("bounded Box", "uint8 Box", "MultiDiscrete", "MultiBinary", "nested Dict")
+"""One of each kind, where all would take long."""
+
 
 def flat(tree):
     """``[batch, features]``, float32."""

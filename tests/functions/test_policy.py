@@ -72,7 +72,7 @@ def test_the_log_probability_is_the_one_that_a_learner_computes(any_policy):  # 
     np.testing.assert_allclose(np.exp(logp - relearned), 1, atol=1e-5)
 
 
-@pytest.mark.parametrize("mu", [-40.0, 0.0, 40.0])
+@pytest.mark.parametrize("mu", [-40.0, 40.0])
 @pytest.mark.parametrize("dist", [NormalDist, SquashedNormalDist])
 def test_the_ratio_is_one_where_the_squashing_saturates(mu, dist):  # F28, pitfall 16
     params = {"mu": [mu, 0.0], "logvar": [4.0, 12.0]}

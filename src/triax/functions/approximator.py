@@ -71,27 +71,29 @@ class Approximator:
         init_key = fold_name(self._key, "init")
         self._lifted = lift(func, owner=owner, accepts=inputs.accepts, key=init_key)
         names = self._lifted.inputs
-        self._params, self._function_state = strong_copy(self._lifted.init(init_key, *inputs.example(names, 1), True))
+        example = () if self._lifted.module else inputs.example(names, 1)  # a module has its weights already
+        self._params, self._function_state = strong_copy(self._lifted.init(init_key, *example, True))
         self._exposed = False
         self._initial_carry = jax.jit(self._lifted.initial_carry, static_argnums=3)
-        carry = self._lifted.initial_carry(self._params, self._function_state, init_key, CHECK_BATCH_SIZE)
-        self._carry_structure = jax.tree.structure(carry)
-        self._has_memory = bool(jax.tree.leaves(carry))
-        example = inputs.example(names, CHECK_BATCH_SIZE)
-        self._check_output(example, carry, output, inputs.per_action(names))
+        self._check_forward(inputs, output)
         self._warm_up(inputs)
         self._function = without_carry(self._lifted.forward, names, owner, self._has_memory)
 
-    def _check_output(self, example: tuple, carry: Carry, output: Output, num_actions: int | None) -> None:
-        returned: Any = None
+    def _check_forward(self, inputs: InputSpec, output: Output) -> None:
+        """One abstract pass: the form of the carry and of what ``func`` returns."""
+        names, returned, carry = self._lifted.inputs, None, None
 
-        def run(params: Any, function_state: Any, rng: Key) -> None:
-            nonlocal returned
-            result, *_ = self._lifted.forward(params, function_state, rng, carry, *example, True)
-            returned = abstract(result)
+        def run(*weights_and_key: Any) -> None:
+            nonlocal returned, carry
+            carry = self._lifted.initial_carry(*weights_and_key, CHECK_BATCH_SIZE)
+            example = inputs.example(names, CHECK_BATCH_SIZE)
+            result, *_ = self._lifted.forward(*weights_and_key, carry, *example, True)
+            returned, carry = abstract(result), abstract(carry)
 
         jax.eval_shape(run, self._params, self._function_state, self._key)
-        output.check(type(self).__name__, returned, CHECK_BATCH_SIZE, num_actions)
+        self._carry_structure = jax.tree.structure(carry)
+        self._has_memory = bool(jax.tree.leaves(carry))
+        output.check(type(self).__name__, returned, CHECK_BATCH_SIZE, inputs.per_action(names))
 
     def _warm_up(self, inputs: InputSpec) -> None:
         """Haiku's moving averages start at zero variance: one pass over many examples makes them usable."""

@@ -24,9 +24,7 @@ def test_agrees_with_optax_and_is_an_optax_schedule():
     np.testing.assert_allclose(updates, [-2.0])
 
 
-@pytest.mark.parametrize(
-    "steps", [(), ((0, 1),), ((0, 1), (2, 3, 4)), ((0.5, 1), (2, 1)), ((0, "a"), (1, 2)), (0, 1)]
-)
+@pytest.mark.parametrize("steps", [(), ((0, 1),), ((0, 1), (2, 3, 4)), ((0.5, 1), (2, 1)), ((0, "a"), (1, 2)), (0, 1)])
 def test_what_is_no_step_is_refused(steps):
     with pytest.raises(TypeError):
         StepwiseLinearFunction(*steps)

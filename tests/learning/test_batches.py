@@ -46,7 +46,7 @@ def test_fields_that_are_not_read_are_left_out():
 
 
 def test_anything_else_than_a_batch_is_refused():
-    with pytest.raises(TypeError, match=r"Rule: transition_batch must be a TransitionBatch; got tuple"):
+    with pytest.raises(TypeError, match=r"Rule: transition_batch must be a TransitionBatch or a Trajectory; got tuple"):
         ENCODE(tuple(batch()))
 
 

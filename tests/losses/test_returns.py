@@ -15,9 +15,7 @@ FACTORS = st.sampled_from([0.0, 0.5, 0.9, 1.0])
 check = functools.partial(np.testing.assert_allclose, rtol=2e-5, atol=2e-5)
 many = settings(max_examples=50, deadline=None)
 
-jit_gae, jit_lambda, jit_discounted, jit_td = map(
-    jax.jit, (gae, lambda_returns, discounted_returns, td_errors)
-)
+jit_gae, jit_lambda, jit_discounted, jit_td = map(jax.jit, (gae, lambda_returns, discounted_returns, td_errors))
 jit_n_step = jax.jit(n_step_returns, static_argnames="n")
 
 
@@ -129,9 +127,7 @@ def test_gradients_reach_the_values():
 def test_arrays_of_other_shapes_are_refused(function):
     good, bad = np.zeros((TIME, BATCH)), np.zeros((TIME + 1, BATCH))
     positional = {gae: 5, lambda_returns: 4, n_step_returns: 4, discounted_returns: 3, td_errors: 4}[function]
-    keywords = {gae: {"lambda_": 1}, lambda_returns: {"lambda_": 1}, n_step_returns: {"n": 2}}.get(
-        function, {}
-    )
+    keywords = {gae: {"lambda_": 1}, lambda_returns: {"lambda_": 1}, n_step_returns: {"n": 2}}.get(function, {})
     for k in range(positional):
         args = [good] * positional
         args[k] = bad

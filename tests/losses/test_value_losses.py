@@ -109,9 +109,7 @@ def test_shapes_that_differ_do_not_broadcast(loss):
 @pytest.mark.parametrize("loss", [mse, huber, logloss, logloss_sign])
 @pytest.mark.parametrize("w", [np.ones(3), np.ones((4, 1)), np.ones(())])
 def test_weights_of_another_shape_are_refused(loss, w):
-    with pytest.raises(
-        ValueError, match=rf"{loss.__name__}: w must hold one weight per sample, shape \(4,\)"
-    ):
+    with pytest.raises(ValueError, match=rf"{loss.__name__}: w must hold one weight per sample, shape \(4,\)"):
         loss(np.ones((4, 2)), np.ones((4, 2)), w)
 
 

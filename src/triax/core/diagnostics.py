@@ -25,6 +25,4 @@ def get_grads_diagnostics(grads: PyTree, key_prefix: str = "", keep_tree_structu
 def get_magnitude_quantiles(pytree: PyTree, key_prefix: str = "") -> dict[str, Float[Array, ""]]:
     """Quartiles of the entries' absolute values: ``min, p25, p50, p75, max``, each prefixed; traceable."""
     quartiles = jnp.quantile(jnp.abs(tree_ravel(pytree)), jnp.linspace(0, 1, 5))
-    return {
-        key_prefix + name: q for name, q in zip(("min", "p25", "p50", "p75", "max"), quartiles, strict=True)
-    }
+    return {key_prefix + name: q for name, q in zip(("min", "p25", "p50", "p75", "max"), quartiles, strict=True)}

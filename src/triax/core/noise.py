@@ -24,8 +24,7 @@ class OrnsteinUhlenbeckNoise:
     ):
         if min_value is not None and max_value is not None and np.any(np.asarray(min_value) > max_value):
             raise ValueError(
-                "OrnsteinUhlenbeckNoise: min_value must not exceed max_value; "
-                f"got {min_value} and {max_value}"
+                f"OrnsteinUhlenbeckNoise: min_value must not exceed max_value; got {min_value} and {max_value}"
             )
         self.mu, self.sigma, self.theta = mu, sigma, theta
         self.min_value, self.max_value = min_value, max_value

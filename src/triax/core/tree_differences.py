@@ -11,9 +11,7 @@ _SHOWN = 8
 
 def named_leaves(tree: PyTree, name: str = "") -> dict[str, Any]:
     """Leaves by their path, such as ``params['dense']['kernel']`` for the name ``params``."""
-    return {
-        name + jax.tree_util.keystr(path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(tree)
-    }
+    return {name + jax.tree_util.keystr(path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(tree)}
 
 
 def describe_difference(expected: PyTree, found: PyTree, name: str = "params") -> str | None:

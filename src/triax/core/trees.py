@@ -42,9 +42,7 @@ def _stack(sequence: Sequence[PyTree]) -> PyTree:
     try:
         return jax.tree.map(_stack_leaves, *sequence)
     except ValueError as error:
-        raise ValueError(
-            f"stack_trees: trees must have one structure and one shape a leaf: {error}"
-        ) from None
+        raise ValueError(f"stack_trees: trees must have one structure and one shape a leaf: {error}") from None
 
 
 def _stack_leaves(*leaves: Any) -> Any:

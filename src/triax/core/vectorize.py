@@ -28,9 +28,7 @@ def unvectorize(f: Callable, in_axes: Axes = 0, out_axes: Axes = 0) -> Callable:
         if isinstance(out_axes, int):
             return _squeeze(out, out_axes)
         if not isinstance(out, tuple):
-            raise TypeError(
-                f"unvectorize: out_axes must be an int for the single output of {f}; got {out_axes!r}"
-            )
+            raise TypeError(f"unvectorize: out_axes must be an int for the single output of {f}; got {out_axes!r}")
         axes = list(out_axes)
         _check_number("out_axes", axes, "outputs", len(out))
         return tuple(_squeeze(part, axis) for part, axis in zip(out, axes, strict=True))
@@ -40,9 +38,7 @@ def unvectorize(f: Callable, in_axes: Axes = 0, out_axes: Axes = 0) -> Callable:
 
 def _check_number(name: str, axes: list, what: str, number: int) -> None:
     if len(axes) != number:
-        raise ValueError(
-            f"unvectorize: {name} must have one entry for each of the {number} {what}; got {axes}"
-        )
+        raise ValueError(f"unvectorize: {name} must have one entry for each of the {number} {what}; got {axes}")
 
 
 def _expand(tree: Any, axis: int | None) -> Any:

@@ -1,45 +1,24 @@
 """What all function approximators share: weights, function state, a key, copies and averages."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
 import jax
-import jax.numpy as jnp
-import numpy as np
 from jaxtyping import PyTree
 
 from triax.core.keys import Key, fold_name, make_key, seed_or_entropy
 from triax.core.modules import strong_copy
 from triax.core.trees import copy_arrays, describe_difference
 from triax.functions.description import count_parameters, describe_function, describe_leaves
+from triax.functions.evaluate import without_carry
+from triax.functions.inputs import InputSpec
+from triax.functions.interpolation import Number, interpolate
 from triax.functions.lift import Carry, Lifted, Unrolled, lift
 from triax.functions.outputs import Output, abstract
-
-
-@dataclass(frozen=True)
-class InputSpec:
-    """What goes into a function: examples by name (``S``, ``A``), preprocessed, of any batch size."""
-
-    make: Callable[[int], dict[str, PyTree]]
-    accepts: tuple[tuple[str, ...], ...]
-    num_actions: int | None = None
-
-    def example(self, names: tuple[str, ...], batch_size: int) -> tuple[PyTree, ...]:
-        """Random members of the spaces, as ``func`` gets them."""
-        made = self.make(batch_size)
-        return tuple(made[name] for name in names)
-
-    def per_action(self, names: tuple[str, ...]) -> int | None:
-        """The number of actions that a function of these inputs answers for at once, if it is type 2."""
-        return self.num_actions if names == ("S",) else None
-
 
 CHECK_BATCH_SIZE = 8
 """More than one, to tell the batch axis from axes of size one in what ``func`` returns."""
 WARM_UP_BATCH_SIZE = 64
-
-Number = float | np.number | jax.Array
 
 A = TypeVar("A", bound="Approximator")
 
@@ -294,45 +273,3 @@ def _structure(carry: Any) -> str:
 
 
 _split = jax.jit(lambda key: tuple(jax.random.split(key)))
-
-
-@jax.jit
-def interpolate(mine: PyTree, theirs: PyTree, tau: Any) -> PyTree:
-    """``(1 - tau) mine + tau theirs`` for floating leaves, copies of ``theirs`` for others.
-
-    Raises:
-        TypeError: structure, shapes or dtypes differ; the message names the leaves.
-    """
-    difference = describe_difference(mine, theirs, "(params, function_state)")
-    if difference is not None:
-        raise TypeError(f"soft_update: the weights of other do not fit: {difference}")
-
-    def leaf(a: jax.Array, b: jax.Array) -> jax.Array:
-        if not jnp.issubdtype(b.dtype, jnp.inexact):
-            return jnp.copy(b)
-        # 0 * inf is NaN: a copy must not look at what it replaces, nor at what it leaves out
-        mixed = (1 - tau) * a + tau * b
-        return jnp.where(tau >= 1, b, jnp.where(tau <= 0, a, mixed)).astype(a.dtype)
-
-    return jax.tree.map(leaf, mine, theirs)
-
-
-def without_carry(forward: Callable, inputs: tuple[str, ...], owner: str, has_memory: bool) -> Callable:
-    """The public, jitted form of ``forward``: no carry goes in or comes out."""
-
-    def run(params: Any, function_state: Any, rng: Any, *inputs_and_mode: Any) -> tuple:
-        if has_memory:
-            raise TypeError(
-                f"{owner}: func has memory, and a flat batch of transitions has no time axis to thread it along."
-                " Pass a Trajectory."
-            )
-        output, _, function_state = forward(params, function_state, rng, (), *inputs_and_mode)
-        return output, function_state
-
-    def function_of_state(params: Any, function_state: Any, rng: Any, S: Any, is_training: bool) -> tuple:
-        return run(params, function_state, rng, S, is_training)
-
-    def function_of_both(params: Any, function_state: Any, rng: Any, S: Any, A: Any, is_training: bool) -> tuple:
-        return run(params, function_state, rng, S, A, is_training)
-
-    return jax.jit(function_of_state if inputs == ("S",) else function_of_both, static_argnames="is_training")

@@ -44,6 +44,27 @@ def _check_single(carry: Any) -> None:
         )
 
 
+def without_carry(forward: Callable, inputs: tuple[str, ...], owner: str, has_memory: bool) -> Callable:
+    """The public, jitted form of ``forward``: no carry goes in or comes out."""
+
+    def run(params: Any, function_state: Any, rng: Any, *inputs_and_mode: Any) -> tuple:
+        if has_memory:
+            raise TypeError(
+                f"{owner}: func has memory, and a flat batch of transitions has no time axis to thread it along."
+                " Pass a Trajectory."
+            )
+        output, _, function_state = forward(params, function_state, rng, (), *inputs_and_mode)
+        return output, function_state
+
+    def function_of_state(params: Any, function_state: Any, rng: Any, S: Any, is_training: bool) -> tuple:
+        return run(params, function_state, rng, S, is_training)
+
+    def function_of_both(params: Any, function_state: Any, rng: Any, S: Any, A: Any, is_training: bool) -> tuple:
+        return run(params, function_state, rng, S, A, is_training)
+
+    return jax.jit(function_of_state if inputs == ("S",) else function_of_both, static_argnames="is_training")
+
+
 def flatten_actions(fn: Callable[..., PyTree]) -> Callable[..., PyTree]:
     """``fn`` on leaves ``[batch, actions, ...]``: both axes are one for ``fn``; its last argument is the output."""
 

@@ -1,5 +1,7 @@
 """What goes into a function: preprocessing of clean elements, and examples to initialise with."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -9,9 +11,26 @@ from gymnasium.spaces import Discrete, Space
 from jaxtyping import PyTree
 
 from triax.core.keys import Key
-from triax.functions.approximator import InputSpec
 from triax.functions.evaluate import Preprocessor
 from triax.spaces import check_space, sample_batch
+
+
+@dataclass(frozen=True)
+class InputSpec:
+    """What goes into a function: examples by name (``S``, ``A``), preprocessed, of any batch size."""
+
+    make: Callable[[int], dict[str, PyTree]]
+    accepts: tuple[tuple[str, ...], ...]
+    num_actions: int | None = None
+
+    def example(self, names: tuple[str, ...], batch_size: int) -> tuple[PyTree, ...]:
+        """Random members of the spaces, as ``func`` gets them."""
+        made = self.make(batch_size)
+        return tuple(made[name] for name in names)
+
+    def per_action(self, names: tuple[str, ...]) -> int | None:
+        """The number of actions that a function of these inputs answers for at once, if it is type 2."""
+        return self.num_actions if names == ("S",) else None
 
 
 def space_of(env: Any, argument: str, *, who: str) -> Any:

@@ -13,10 +13,10 @@ from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Sp
 from jaxtyping import PyTree
 
 from triax.core.keys import make_key, seed_or_entropy
-from triax.functions.approximator import Carry, without_carry
+from triax.functions.approximator import Carry
 from triax.functions.decoding import SpaceDecoding
 from triax.functions.distribution_calls import DistributionCalls
-from triax.functions.evaluate import with_carry
+from triax.functions.evaluate import with_carry, without_carry
 from triax.functions.inputs import space_of
 from triax.functions.lift import Unrolled, unroll_rows
 from triax.functions.state_function import StochasticStateFunction

@@ -9,8 +9,8 @@ import numpy as np
 from gymnasium.spaces import Discrete
 from jaxtyping import PyTree
 
-from triax.functions.approximator import Approximator, without_carry
-from triax.functions.evaluate import Prepare, Preprocessor
+from triax.functions.approximator import Approximator
+from triax.functions.evaluate import Prepare, Preprocessor, without_carry
 from triax.functions.inputs import (
     prepare_state,
     prepare_state_action,

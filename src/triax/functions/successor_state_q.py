@@ -10,9 +10,10 @@ import numpy as np
 from jaxtyping import PyTree
 
 from triax.core.keys import Key
-from triax.functions.approximator import Carry, Number, interpolate
+from triax.functions.approximator import Carry
 from triax.functions.delegation import held_by
 from triax.functions.inputs import preprocess_alike
+from triax.functions.interpolation import Number, interpolate
 from triax.functions.lift import unroll_rows
 from triax.functions.predicates import is_reward_function, is_stochastic, is_transition_model, is_vfunction
 from triax.functions.q import Q, value_calls

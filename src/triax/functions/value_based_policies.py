@@ -13,10 +13,12 @@ import numpy as np
 from gymnasium.spaces import Discrete
 from jaxtyping import Array, Float, PyTree
 
-from triax.functions.approximator import Carry, Number, without_carry
+from triax.functions.approximator import Carry
 from triax.functions.decoding import SpaceDecoding
 from triax.functions.delegation import held_by
 from triax.functions.distribution_calls import DistributionCalls
+from triax.functions.evaluate import without_carry
+from triax.functions.interpolation import Number
 from triax.functions.lift import Unrolled
 from triax.functions.predicates import is_qfunction
 from triax.functions.sequences import Sequence, map_rows

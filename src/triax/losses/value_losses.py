@@ -18,9 +18,7 @@ def mse(y_true: ArrayLike, y_pred: ArrayLike, w: ArrayLike | None = None) -> Flo
     return _weighted_mean("mse", 0.5 * jnp.square(y_pred - y_true), w)
 
 
-def huber(
-    y_true: ArrayLike, y_pred: ArrayLike, w: ArrayLike | None = None, delta: ArrayLike = 1.0
-) -> Float[Array, ""]:
+def huber(y_true: ArrayLike, y_pred: ArrayLike, w: ArrayLike | None = None, delta: ArrayLike = 1.0) -> Float[Array, ""]:
     r"""Half the squared error up to ``delta``, then linear with slope ``delta``.
 
     .. math:: \frac12 \min(e, \delta)^2 + \delta (e - \min(e, \delta)), \quad e = |\hat y - y|
@@ -104,7 +102,5 @@ def _weighted_mean(who: str, losses: Array, w: Any) -> Float[Array, ""]:
         return losses.mean()
     weights = jnp.asarray(w)
     if weights.ndim != 1 or losses.ndim == 0 or weights.shape[0] != losses.shape[0]:
-        raise ValueError(
-            f"{who}: w must hold one weight per sample, shape {losses.shape[:1]}; got {weights.shape}"
-        )
+        raise ValueError(f"{who}: w must hold one weight per sample, shape {losses.shape[:1]}; got {weights.shape}")
     return jnp.mean(weights.reshape(-1, *[1] * (losses.ndim - 1)) * losses)

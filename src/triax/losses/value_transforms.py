@@ -79,9 +79,7 @@ class SignedHyperbolicTransform(ValueTransform):
     def __init__(self, epsilon: float | int = 1e-3):
         self.epsilon = float(epsilon)
         if not 0 <= self.epsilon < math.inf:
-            raise ValueError(
-                f"SignedHyperbolicTransform: epsilon must be finite and not negative; got {epsilon}"
-            )
+            raise ValueError(f"SignedHyperbolicTransform: epsilon must be finite and not negative; got {epsilon}")
         super().__init__(_SignedSqrt(self.epsilon), _SignedSquare(self.epsilon))
 
 

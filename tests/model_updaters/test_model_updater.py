@@ -326,8 +326,8 @@ def test_numbers_and_loss_functions_take_effect():  # F52
     with counted_compilations() as count:
         regularizer.beta = 0.0
         metrics = updater.update(tabular_batch())
-        assert metrics["ModelUpdater/loss"] == metrics["ModelUpdater/loss_bare"]
     assert count.compilations == 0
+    np.testing.assert_array_equal(metrics["ModelUpdater/loss"], metrics["ModelUpdater/loss_bare"])
     assert updater.hyperparams == {"regularizer": regularizer.hyperparams}
     reward = triax.RewardFunction(OfPair(normal(STATE + ACTIONS)), DISCRETE, random_seed=0)
     updater = ModelUpdater(reward, optax.sgd(0.0))

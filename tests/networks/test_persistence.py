@@ -147,6 +147,19 @@ def test_the_replay_reproduces_everything_from_the_same_carry():  # invariant 1
     np.testing.assert_allclose(ratio, 1, atol=1e-4)
 
 
+def test_a_batch_of_environments_equals_batches_of_one():  # invariant 7
+    state = PURE.initialize_state(BATCH)
+    whole = PURE.unroll(state, XS, RESETS)
+    whole = PURE.unroll(state, XS, RESETS, whole.rollout_extras).replace(rollout_extras=whole.rollout_extras)
+    for b in (0, BATCH - 1):
+        one = slice(b, b + 1)
+        carry = jax.tree.map(lambda leaf, one=one: leaf[one], state)
+        extras = jax.tree.map(lambda leaf, one=one: leaf[:, one], whole.rollout_extras)
+        out = PURE.unroll(carry, XS[:, one], RESETS[:, one], extras)
+        assert_trees_close(out.output, jax.tree.map(lambda leaf, one=one: leaf[:, one], whole.output))
+        assert_trees_close(out.next_state, jax.tree.map(lambda leaf, one=one: leaf[one], whole.next_state))
+
+
 def test_works_without_the_graph_mode_of_flax():  # pitfall 39
     with nnx.set_graph_mode(False):
         net = everything()

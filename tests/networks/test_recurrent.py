@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from triax.networks import GRU, LSTM, Dense, Parallel, Sequential, SizeError
+from triax.networks.gated import LARGE_BATCH
 from triax.networks.unrolling import scan_steps
 
 from .laws import (
@@ -91,6 +92,14 @@ def test_the_backward_pass_equals_automatic_differentiation_of_the_scan(name, re
     state = pure.unroll(pure.initialize_state(BATCH), -xs, resets).next_state
     split = nnx.split(NETS[name], nnx.Param, ...)
     assert_trees_close(CUSTOM(*split, state, xs, resets), AUTOMATIC(*split, state, xs, resets), atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["lstm", "gru with a trained start"])
+def test_the_backward_pass_of_a_large_batch_equals_automatic_differentiation(name):
+    xs, state = normals(0, 4, LARGE_BATCH, 3), NETS[name].initialize_state(LARGE_BATCH)
+    resets = jnp.asarray(np.random.default_rng(0).random((4, LARGE_BATCH)) < 0.3)
+    split = nnx.split(NETS[name], nnx.Param, ...)
+    assert_trees_close(CUSTOM(*split, state, xs, resets), AUTOMATIC(*split, state, xs, resets), atol=1e-3)
 
 
 def test_gradients_of_gradients_work():

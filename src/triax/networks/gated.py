@@ -1,8 +1,9 @@
 """Gated recurrences over sequences, with resets and a backward pass that multiplies once.
 
-Automatic differentiation of a scan adds up the weights' gradients step by step. Here the scan backwards gives
-only the gradients before the gates, and the weights' gradients are one product over all steps. The rest is
-what XLA makes fast on CPUs (measured, ``benchmarks/unroll.py``): the input's projection stays inside the
+Automatic differentiation of a scan adds up the weights' gradients step by step. Here, at small batches, the
+scan backwards gives only the gradients before the gates, and the weights' gradients are one product over all
+steps; at large ones a step's product is efficient, and leaves nothing to be written and read again. The rest
+is what XLA makes fast on CPUs (measured, ``benchmarks/unroll.py``): the input's projection stays inside the
 scan, because slicing the projected array costs more than the small products; what the backward pass reads is
 saved gate by gate, because loops over parts of a sliced array are not vectorized; and what can be computed
 for all steps at once is.
@@ -43,6 +44,10 @@ class Weights(NamedTuple):
 def _plus(y: Array, bias: Array | None) -> Array:
     return y if bias is None else y + bias
 
+
+LARGE_BATCH = 32
+"""From here on, the products of one step are large enough, and what they read is better still in the cache.
+"""
 
 _SLOPE_OF_VALUE: dict[Any, Callable[[Array], Array]] = {
     function: slope
@@ -224,15 +229,25 @@ def _backward(cell: Cell, kept: Any, cotangents: Any) -> Any:
         cut = None if initial is None else _restart(~reset, d_before, None)
         return _restart(reset, d_before, None), (d_from_h, rest, cut)
 
+    def step_and_products(sums: Any, inputs: Any) -> Any:
+        d_carry, (d_from_h, rest, cut) = step(sums[0], inputs[0])
+        d_weights, d_x = _products(cell, weights, inputs[1], inputs[0][2][0], d_from_h, rest)
+        return (d_carry, jax.tree.map(jnp.add, sums[1], d_weights)), (d_x, cut)
+
     steps = (d_hs, cell.prepare(saved, carries), before, resets)
-    d_first, (d_from_h, rest, cuts) = jax.lax.scan(step, d_last, steps, reverse=True)
+    if resets.shape[1] >= LARGE_BATCH:
+        zeros = jax.tree.map(jnp.zeros_like, weights)
+        sums, (d_xs, cuts) = jax.lax.scan(step_and_products, (d_last, zeros), (steps, xs), reverse=True)
+        d_first, d_weights = sums
+    else:
+        d_first, (d_from_h, rest, cuts) = jax.lax.scan(step, d_last, steps, reverse=True)
+        d_weights, d_xs = _products(cell, weights, xs, before[0], d_from_h, rest)
     d_initial = None if initial is None else tuple(cut.sum((0, 1)) for cut in cuts)
-    d_weights, d_xs = _products(cell, weights, xs, before[0], d_from_h, rest)
     return d_weights, d_xs, None, d_first, d_initial
 
 
 def _products(cell: Cell, weights: Weights, xs: Array, hs: Array, d_from_h: Array, rest: Any) -> Any:
-    """Gradients of weights and inputs: one matrix product each, over all steps."""
+    """Gradients of weights and inputs: one matrix product each, over all the steps that are given."""
     rows, h_rows, d_h, rest = jax.tree.map(lambda a: jnp.reshape(a, (-1, a.shape[-1])), (xs, hs, d_from_h, rest))
     d_x = cell.gradient_of_x(d_h, rest)
     bias_x, bias_h = (None if b is None else d.sum(0) for b, d in zip(weights[2:], (d_x, d_h), strict=True))

@@ -126,6 +126,17 @@ def test_function_state_that_is_left_out_is_named():
     assert_same(everything(rule), before)
 
 
+def test_a_learning_rate_that_is_nan_is_caught_and_named():  # F49
+    rule = make_rule(optimizer=optax.inject_hyperparams(optax.adam)(0.1))
+    rule.update(batch())
+    rule.optimizer_state.hyperparams["learning_rate"] = np.nan
+    before = everything(rule)
+    rule.update(batch())
+    assert_same(everything(rule), before)
+    with pytest.raises(NonFiniteError, match=r"QLearning: step 2 .* in the new weights\."):
+        rule.raise_if_not_finite()
+
+
 def test_nan_on_the_device_is_caught_by_the_step():
     """A device array is not looked at when it comes in."""
     rule = make_rule()

@@ -5,10 +5,11 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jaxtyping import Array, Bool, Float, PyTree
 
-from triax.core.diagnostics import get_grads_diagnostics
+from triax.core.trees import tree_ravel
 
 Loss = Callable[..., tuple[Float[Array, ""], "LossOutput"]]
 """``(params, function_state, rng, context, batch) -> (loss, LossOutput)``."""
@@ -38,8 +39,9 @@ class Step(NamedTuple):
     optimizer_state: PyTree
     metrics: dict[str, Any]
     per_sample: Any
-    finite: Bool[Array, " leaves"]
-    """For each leaf of ``params``, then of ``function_state``, whether all was finite; if not, nothing was changed."""
+    finite: Bool[Array, " flags"]
+    """Of the gradients of each leaf, of the new weights, of each leaf of the function state; if not all, nothing was
+    changed."""
 
 
 class Learner(NamedTuple):
@@ -70,24 +72,31 @@ def make_learner(loss: Loss, optimizer: optax.GradientTransformation, *, prefix:
     def init(params: Any) -> PyTree:
         return jax.tree.map(_strongly_typed, optimizer.init(params))
 
-    def gradients(params: Any, function_state: Any, rng: Any, context: Any, batch: Any) -> Gradients:
-        grads, output = jax.grad(loss, has_aux=True)(params, function_state, rng, context, batch)
-        metrics = {**output.metrics, **get_grads_diagnostics(_widened(grads), f"{prefix}/grads_")}
-        return Gradients(grads, output._replace(metrics=metrics))
+    def differentiate(*args: Any) -> tuple[Gradients, _Magnitudes]:
+        grads, output = jax.grad(loss, has_aux=True)(*args)
+        magnitudes = _Magnitudes.of(grads)
+        metrics = {**output.metrics, **magnitudes.metrics(f"{prefix}/grads_")}
+        return Gradients(grads, output._replace(metrics=metrics)), magnitudes
 
-    def apply(params: Any, function_state: Any, optimizer_state: Any, grads: Any, new_function_state: Any) -> tuple:
+    def gradients(params: Any, function_state: Any, rng: Any, context: Any, batch: Any) -> Gradients:
+        return differentiate(params, function_state, rng, context, batch)[0]
+
+    def move(old: tuple, grads: Any, new_function_state: Any, magnitudes: _Magnitudes) -> tuple:
+        params, _, optimizer_state = old
         updates, new_optimizer_state = optimizer.update(grads, optimizer_state, params)
-        old = params, function_state, optimizer_state
         new = optax.apply_updates(params, updates), new_function_state, new_optimizer_state
         new = jax.tree.map(lambda leaf, like: leaf if leaf.dtype == like.dtype else leaf.astype(like.dtype), new, old)
-        kept, finite = _new_if_finite(grads, new, old)
+        return _new_if_finite(magnitudes, new, old)
+
+    def apply(params: Any, function_state: Any, optimizer_state: Any, grads: Any, new_function_state: Any) -> tuple:
+        old = params, function_state, optimizer_state
+        kept, finite = move(old, grads, new_function_state, _Magnitudes.of(grads))
         return *kept, finite
 
     def step(params: Any, function_state: Any, optimizer_state: Any, rng: Any, context: Any, batch: Any) -> Step:
-        grads, output = gradients(params, function_state, rng, context, batch)
-        params, function_state, optimizer_state, finite = apply(
-            params, function_state, optimizer_state, grads, output.function_state
-        )
+        (grads, output), magnitudes = differentiate(params, function_state, rng, context, batch)
+        old = params, function_state, optimizer_state
+        (params, function_state, optimizer_state), finite = move(old, grads, output.function_state, magnitudes)
         return Step(params, function_state, optimizer_state, output.metrics, output.per_sample, finite)
 
     return Learner(init, gradients, apply, step)
@@ -99,6 +108,28 @@ def _strongly_typed(leaf: Any) -> Array:
     return array.astype(array.dtype) if getattr(array, "weak_type", False) else array
 
 
+class _Magnitudes(NamedTuple):
+    """How large gradients are; NaN and infinity show in both."""
+
+    squares: Float[Array, " leaves"]
+    """The squared norm of each leaf."""
+    largest: Float[Array, ""]
+
+    @classmethod
+    def of(cls, grads: PyTree) -> "_Magnitudes":
+        # One vector, for real: XLA pays by operation on a CPU, and would otherwise compute gradients again for each.
+        # Half precision as float32, since squares of float16 overflow from 256 on.
+        leaves = [leaf.astype(jnp.promote_types(leaf.dtype, jnp.float32)) for leaf in jax.tree.leaves(grads)]
+        magnitudes = jax.lax.optimization_barrier(jnp.abs(tree_ravel(leaves)))
+        ends = np.cumsum([leaf.size for leaf in leaves], dtype=int)
+        parts = [magnitudes[end - leaf.size : end] for leaf, end in zip(leaves, ends, strict=True)]
+        squares = jnp.array([jnp.sum(jnp.square(part)) for part in parts], jnp.float32)
+        return cls(squares, jnp.max(magnitudes, initial=0))
+
+    def metrics(self, prefix: str) -> dict[str, Float[Array, ""]]:
+        return {f"{prefix}max": self.largest, f"{prefix}norm": jnp.sqrt(jnp.sum(self.squares))}
+
+
 # ------------------------------------------------------------------ all or nothing
 
 # On a CPU a branch costs less than a select of every array; elsewhere it would wait for the host to look at the
@@ -106,18 +137,18 @@ def _strongly_typed(leaf: Any) -> Array:
 LEAVES_PER_BRANCH = 7
 
 
-def _new_if_finite(grads: PyTree, new: PyTree, old: PyTree) -> tuple[PyTree, Bool[Array, " leaves"]]:
-    """``new`` and all true; or ``old``, and which leaves are to blame."""
-    grads = _widened(grads)
-    gradients_norm = get_grads_diagnostics(grads)["norm"]
-    largest_weight = get_grads_diagnostics(new[0])["max"]
+def _new_if_finite(magnitudes: _Magnitudes, new: PyTree, old: PyTree) -> tuple[PyTree, Bool[Array, " flags"]]:
+    """``new`` and all true; or ``old``, and what is to blame, in the order of ``Step.finite``."""
+    squares = magnitudes.squares
+    weights_fine = jnp.isfinite(jnp.max(jnp.abs(tree_ravel(new[0])), initial=0))
     state_leaves = zip(jax.tree.leaves(new[1]), jax.tree.leaves(old[1]), strict=True)
-    spoiled = jnp.array([_is_spoiled(*leaves) for leaves in state_leaves], dtype=bool)
-    ok = jnp.isfinite(gradients_norm) & jnp.isfinite(largest_weight) & ~jnp.any(spoiled)
+    state_fine = jnp.array([_stays_finite(*leaves) for leaves in state_leaves], dtype=bool)
+    ok = jnp.isfinite(jnp.sum(squares)) & weights_fine & jnp.all(state_fine)
     leaves, structure = jax.tree.flatten(new)
     leaves = jax.lax.platform_dependent(ok, leaves, jax.tree.leaves(old), cpu=_branch, default=_select)
-    finite = jax.lax.platform_dependent(ok, grads, new[0], spoiled, cpu=_flags_by_branch, default=_flags)
-    return jax.tree.unflatten(structure, leaves), finite
+    # If the sum over all leaves overflows, then the largest times their number does.
+    grads_fine = jnp.isfinite(2 * len(squares) * squares)
+    return jax.tree.unflatten(structure, leaves), ok | jnp.concatenate([grads_fine, weights_fine[None], state_fine])
 
 
 def _select(ok: Bool[Array, ""], new: list[Array], old: list[Array]) -> list[Array]:
@@ -132,28 +163,8 @@ def _branch(ok: Bool[Array, ""], new: list[Array], old: list[Array]) -> list[Arr
     return kept
 
 
-def _flags(ok: Bool[Array, ""], grads: PyTree, params: PyTree, spoiled: Bool[Array, "..."]) -> Bool[Array, " leaves"]:
-    """For each leaf whether its gradients do not make the norm overflow, and the new weights are finite."""
-    leaves = jax.tree.leaves(grads)
-    # If the sum of squares over all leaves overflows, then the largest times their number does.
-    squares = [2 * len(leaves) * jnp.sum(jnp.square(jnp.abs(leaf))) for leaf in leaves]
-    weights = zip(squares, jax.tree.leaves(params), strict=True)
-    flags = [jnp.isfinite(square) & jnp.all(jnp.isfinite(leaf)) for square, leaf in weights]
-    return jnp.concatenate([jnp.array(flags, dtype=bool), ~spoiled])
-
-
-def _flags_by_branch(ok: Bool[Array, ""], *args: PyTree) -> Bool[Array, " leaves"]:
-    size = jax.eval_shape(_flags, ok, *args).shape
-    return jax.lax.cond(ok, lambda *args: jnp.ones(size, bool), lambda *args: _flags(ok, *args), *args)
-
-
-def _widened(grads: PyTree) -> PyTree:
-    """Half precision as float32: squares of float16 overflow from 256 on."""
-    return jax.tree.map(lambda leaf: leaf.astype(jnp.promote_types(leaf.dtype, jnp.float32)), grads)
-
-
-def _is_spoiled(new: Array, old: Array) -> Bool[Array, ""]:
-    """Whether something that was finite no longer is."""
+def _stays_finite(new: Array, old: Array) -> Bool[Array, ""]:
+    """Whether nothing that was finite no longer is."""
     if not jnp.issubdtype(new.dtype, jnp.inexact):
-        return jnp.zeros((), bool)
-    return jnp.any(jnp.isfinite(old) & ~jnp.isfinite(new))
+        return jnp.ones((), bool)
+    return jnp.all(jnp.isfinite(new) | ~jnp.isfinite(old))

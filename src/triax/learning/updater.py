@@ -237,17 +237,18 @@ class Updater(ABC):
         """Wait for the last step and raise a ``NonFiniteError`` if it was left out; every method calls this first."""
         if self._pending is None:
             return
-        finite, self._pending = np.asarray(self._pending), None
-        if finite.all():
+        finite, self._pending = np.asarray(self._pending).tolist(), None
+        if all(finite):
             return
         names = [
             *named_leaves(self._trained._params, "params"),
+            "the new weights",
             *named_leaves(self._trained._function_state, "function_state"),
         ]
-        leaves = ", ".join(name for name, ok in zip(names, finite, strict=True) if not ok)
+        blamed = ", ".join(name for name, ok in zip(names, finite, strict=True) if not ok)
         raise NonFiniteError(
-            f"{self._name}: step {self._num_steps} had gradients that are not finite, or too large to be squared, in"
-            f" {leaves}. The step was left out: weights and optimizer state are as before."
+            f"{self._name}: step {self._num_steps} had gradients or updates that are not finite, or too large to be"
+            f" squared, in {blamed}. The step was left out: weights and optimizer state are as before."
             " Look for NaN or huge numbers in weights, rewards and the loss; a smaller learning rate or"
             " optax.clip_by_global_norm may help."
         )

@@ -55,7 +55,7 @@ class Frame:
             "Batch(\n  S=array(shape=(1,), dtype=float64, min=0, median=0, max=0),\n  n=2,\n)",
         ),
     ],
-    ids=str,
+    ids=lambda value: type(value).__name__,
 )
 def test_text_of(obj, text):
     assert pretty_repr(obj) == text

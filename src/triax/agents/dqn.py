@@ -50,6 +50,24 @@ class DQNConfig:
     max_grad_norm: float = 10.0
     """Gradients are scaled down to this norm."""
 
+    def __post_init__(self) -> None:
+        positive = ("learning_rate", "n_step", "buffer_size", "batch_size", "update_every", "epsilon_steps")
+        for name in (*positive, "max_grad_norm"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"DQN: {name} must be positive; got {getattr(self, name)}.")
+        for name in ("gamma", "tau", "epsilon_start", "epsilon_final"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"DQN: {name} must be in [0, 1]; got {getattr(self, name)}.")
+        if not all(width > 0 for width in self.hidden):
+            raise ValueError(f"DQN: hidden must hold positive widths; got {self.hidden}.")
+        if self.learning_starts < 0:
+            raise ValueError(f"DQN: learning_starts must not be negative; got {self.learning_starts}.")
+        if self.buffer_size < max(self.learning_starts, self.batch_size):
+            raise ValueError(
+                f"DQN: buffer_size must hold learning_starts and batch_size, or learning never begins; got"
+                f" {self.buffer_size}, {self.learning_starts} and {self.batch_size}."
+            )
+
 
 class DQN:
     """An agent for ``Discrete`` actions, made of ``Q``, ``EpsilonGreedy``, ``NStep``, replay and ``QLearning``.

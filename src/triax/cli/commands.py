@@ -1,5 +1,6 @@
 """The commands of ``triax`` and what each takes."""
 
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
@@ -34,6 +35,15 @@ class TrainDQN:
 
     algorithm: tyro.conf.Suppress[str] = "dqn"
 
+    def __post_init__(self) -> None:
+        for name in ("total_steps", "eval_every", "eval_episodes"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1; got {getattr(self, name)}.")
+        if not 0 <= self.seed < 2**31:
+            raise ValueError(f"seed must be in [0, 2^31); got {self.seed}.")
+        if self.stop_at is not None and math.isnan(self.stop_at):
+            raise ValueError("stop_at must be a number; got nan.")
+
 
 @dataclass(frozen=True)
 class Train:
@@ -56,6 +66,10 @@ class Evaluate:
     """Of the episodes."""
     last: bool = False
     """Take the weights at the end of training instead of the best ones."""
+
+    def __post_init__(self) -> None:
+        if self.episodes < 1:
+            raise ValueError(f"episodes must be at least 1; got {self.episodes}.")
 
 
 Command = Annotated[Train, tyro.conf.subcommand("train")] | Annotated[Evaluate, tyro.conf.subcommand("evaluate")]

@@ -4,9 +4,8 @@ import gymnasium
 
 from triax.agents import DQN
 from triax.cli.commands import Evaluate, TrainDQN
-from triax.cli.train import BEST
 from triax.loops import evaluate
-from triax.runs import CheckpointStore, Run
+from triax.runs import Run
 
 
 def evaluate_run(command: Evaluate) -> int:
@@ -15,8 +14,7 @@ def evaluate_run(command: Evaluate) -> int:
     config = run.load_config(TrainDQN)
     env = gymnasium.make(config.env)
     agent = DQN(env, config.agent, total_steps=config.total_steps, seed=config.seed)
-    best = CheckpointStore(run.path / BEST, keep=1)
-    store = run.checkpoints if command.last or best.latest_step() is None else best
+    store = run.checkpoints if command.last or run.best.latest_step() is None else run.best
     checkpoint = store.load(agent.weights())
     agent.set_weights(checkpoint.tree)
     returns = evaluate(agent.act_greedily, env, num_episodes=command.episodes, seed=command.seed)

@@ -9,10 +9,8 @@ import gymnasium
 from triax.agents import DQN
 from triax.cli.commands import TrainDQN
 from triax.loops import Progressed, evaluate, run_gymnasium
-from triax.runs import CheckpointStore, CleanInterrupt, Progress, Run
+from triax.runs import CleanInterrupt, Progress, Run
 from triax.wrappers import TrainMonitor
-
-BEST, LAST = "best", "checkpoints"
 
 
 def train(command: TrainDQN) -> int:
@@ -35,7 +33,7 @@ def train(command: TrainDQN) -> int:
             ]
             steps = run_gymnasium(agent, env, command.total_steps, hooks=hooks, seed=command.seed)
             evaluator.save_last(steps)
-            curve = run.write_learning_curve(title=f"{command.algorithm} on {command.env}, seed {command.seed}")
+            curve = _write_curve(run, command)
         env.close()
     _report(run, evaluator, steps, time.monotonic() - began, curve, stopped=interrupt.requested)
     return 130 if interrupt.requested else 0
@@ -69,7 +67,6 @@ class Evaluator:
         threshold = self._env.spec.reward_threshold if self._env.spec else None
         goal = command.stop_at if command.stop_at is not None else threshold
         self._goal = math.inf if goal is None else goal
-        self._best_store = CheckpointStore(run.path / BEST, keep=1)
         self.best: float = -math.inf
 
     def __enter__(self) -> "Evaluator":
@@ -95,7 +92,7 @@ class Evaluator:
         )
         if mean > self.best:
             self.best = mean
-            self._best_store.save(progressed.step, self._agent.weights(), {"eval_mean": mean})
+            self._run.best.save(progressed.step, self._agent.weights(), {"eval_mean": mean})
         return mean >= self._goal
 
     def save_last(self, step: int) -> None:
@@ -103,8 +100,15 @@ class Evaluator:
         self._run.checkpoints.save(step, self._agent.weights())
 
 
-def _report(run: Run, evaluator: Evaluator, steps: int, seconds: float, curve: Path, *, stopped: bool) -> None:
+def _write_curve(run: Run, command: TrainDQN) -> Path | None:
+    """The learning curve, if an episode or an evaluation has ended."""
+    if not {"episode/return", "eval/episode_reward/mean"} & set(run.read_metrics().names()):
+        return None
+    return run.write_learning_curve(title=f"{command.algorithm} on {command.env}, seed {command.seed}")
+
+
+def _report(run: Run, evaluator: Evaluator, steps: int, seconds: float, curve: Path | None, *, stopped: bool) -> None:
     print(f"{'Stopped' if stopped else 'Done'} after {steps:,} steps in {seconds:.0f} s.")
     if math.isfinite(evaluator.best):
         print(f"Best mean return over {evaluator._command.eval_episodes} evaluation episodes: {evaluator.best:.1f}")
-    print(f"Run: {run.path}  (curve: {curve.name}; evaluate with: triax evaluate {run.path})")
+    print(f"Run: {run.path}  ({f'curve: {curve.name}; ' if curve else ''}evaluate with: triax evaluate {run.path})")

@@ -36,9 +36,6 @@ class SegmentTree:
         self.reducer = reducer
         self.init_value = float(init_value)
         self._levels = _empty_levels(self.capacity, self.init_value)
-        self._leaves = self._levels[0][: self.capacity]
-        self._values = self._leaves.view()
-        self._values.flags.writeable = False
         self._written: list[Int[np.ndarray, " n"]] = []
         self._num_written = 0
 
@@ -56,7 +53,13 @@ class SegmentTree:
     @property
     def values(self) -> Float[np.ndarray, " capacity"]:
         """The leaves: a read-only view; write through ``set_values``."""
-        return self._values
+        values = self._leaves.view()
+        values.flags.writeable = False
+        return values
+
+    @property
+    def _leaves(self) -> Float[np.ndarray, " capacity"]:
+        return self._levels[0][: self.capacity]  # made anew: a stored view would be a copy after pickling
 
     @property
     def root_value(self) -> float:

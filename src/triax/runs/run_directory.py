@@ -14,7 +14,7 @@ from triax.runs.metrics_file import MetricsLog, MetricsWriter, read_metrics
 Config = TypeVar("Config")
 
 _CONFIG, _METRICS, _CURVE = "config.json", "metrics.jsonl", "learning-curve.png"
-_TENSORBOARD, _CHECKPOINTS = "tensorboard", "checkpoints"
+_TENSORBOARD, _CHECKPOINTS, _BEST = "tensorboard", "checkpoints", "best"
 
 
 class Run:
@@ -24,6 +24,7 @@ class Run:
         metrics.jsonl        one JSON object per line: see MetricsWriter
         tensorboard/         the same for TensorBoard
         checkpoints/         step_0000001000/, ...: see CheckpointStore
+        best/                the checkpoint of the best evaluation
         learning-curve.png   the return over steps
 
     ``Run.create`` begins a run, ``Run.resume`` continues one, ``Run.open`` only reads. Used as a context, it
@@ -33,6 +34,7 @@ class Run:
     def __init__(self, path: str | os.PathLike, keep_checkpoints: int | None = 3):
         self.path = Path(path)
         self.checkpoints = CheckpointStore(self.path / _CHECKPOINTS, keep_checkpoints)
+        self.best = CheckpointStore(self.path / _BEST, keep=1)
         self._writer: MetricsWriter | None = None
 
     @classmethod
@@ -60,7 +62,7 @@ class Run:
         run._require_room(overwrite)
         encode_config(config)  # so that one that is refused leaves everything as it is
         run.path.mkdir(parents=True, exist_ok=True)
-        for name in (_CONFIG, _METRICS, _CURVE, _TENSORBOARD, _CHECKPOINTS):
+        for name in (_CONFIG, _METRICS, _CURVE, _TENSORBOARD, _CHECKPOINTS, _BEST):
             _remove(run.path / name)
         save_config(run.path / _CONFIG, config)
         run._writer = run._metrics_writer(tensorboard, resume_step=None)

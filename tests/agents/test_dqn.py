@@ -25,7 +25,7 @@ def test_exploration_falls_as_the_config_says():
     seen = {}
     for step in (0, 250, 500, 900):
         agent.step = step
-        agent.act(env.observation_space.low * 0)
+        agent.act(np.zeros(4, np.float32))
         seen[step] = agent.pi.epsilon
     assert seen == pytest.approx({0: 0.8, 250: 0.5, 500: 0.2, 900: 0.2})
 

@@ -145,3 +145,10 @@ def test_spaces_that_are_not_those_of_gymnasium_are_refused():
 def test_a_positional_return_logp_is_refused():
     with pytest.raises(TypeError, match=r"RandomPolicy: .*return_logp is keyword-only"):
         policy(spaces.Discrete(2))(s, True)
+
+
+def test_a_constant_component_of_a_box_is_certain():
+    box = spaces.Box(np.float32([1, 0]), np.float32([1, 2]), dtype=np.float32)
+    env = env_of(spaces.Discrete(2), box)
+    _, logp = triax.RandomPolicy(env, random_seed=0)(0, return_logp=True)
+    np.testing.assert_allclose(logp, -np.log(2), rtol=1e-6)

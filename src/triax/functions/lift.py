@@ -150,6 +150,8 @@ def _hint(func: Any, found: tuple[str, ...], accepts: tuple[tuple[str, ...], ...
         return " One output per action (type 2) needs a Discrete action space: take A as an input."
     if found == ("S", "A", "is_training"):
         return " A function of the state gets no action: drop A."
+    if len(found) == 1:
+        return " If it makes the network from nnx.Rngs, call its parameter rngs or annotate it: lambda rngs: Net(rngs)."
     return " Rename them (parameters with a default are left alone), or wrap func in a lambda."
 
 

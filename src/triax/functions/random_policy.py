@@ -159,11 +159,13 @@ def _(space: Box, a: Any) -> float:
     is_float = space.dtype.kind == "f"
     with np.errstate(invalid="ignore"):
         width = high - low + (0.0 if is_float else 1.0)
+        width = np.where(low == high, 1.0, width)  # a constant component is certain
         distance = np.where(below, x - low, high - x)
     # Integers are floors of reals: of an exponential, P(k) = exp(-k) (1 - 1/e).
     exponential = -distance if is_float else -distance + math.log1p(-math.exp(-1))
-    unbounded = -0.5 * (x**2 + math.log(2 * math.pi)) if is_float else _log_normal_floor(x)
-    logp = np.select([below & above, below | above], [-np.log(width), exponential], unbounded)
+    with np.errstate(divide="ignore"):  # where another rule applies
+        unbounded = -0.5 * (x**2 + math.log(2 * math.pi)) if is_float else _log_normal_floor(x)
+        logp = np.select([below & above, below | above], [-np.log(width), exponential], unbounded)
     return float(np.sum(logp))
 
 

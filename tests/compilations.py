@@ -29,7 +29,7 @@ def counted_compilations():
 
 
 def python_files_of_jax_run_by(call: Callable[[], object]) -> set[str]:
-    """Names of the files of jax, optax and flax of which ``call`` runs Python code.
+    """Names of the files of jax, optax and flax of which ``call`` runs Python code, the second time.
 
     A jitted call that hits its cache runs none but to flatten trees; eager operations and key splits do. Attributes of
     arrays do not count.
@@ -41,9 +41,11 @@ def python_files_of_jax_run_by(call: Callable[[], object]) -> set[str]:
         if event == "call" and any(f"/{package}/" in name for package in ("jax", "optax", "flax")):
             files.add(name.rsplit("/", 1)[-1])
 
-    sys.setprofile(listen)
-    try:
+    with jax.debug_key_reuse(False):  # which runs every call in Python
         call()
-    finally:
-        sys.setprofile(None)
+        sys.setprofile(listen)
+        try:
+            call()
+        finally:
+            sys.setprofile(None)
     return files - {"array.py"}

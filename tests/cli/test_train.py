@@ -135,3 +135,27 @@ def test_ctrl_c_stops_cleanly_keeps_what_was_learned_and_says_where(tmp_path):
     assert str(path) in output
     assert run("evaluate", path, "--episodes", 1, "--last") == 0
     assert Path(path / "learning-curve.png").exists()
+
+
+def test_overwriting_leaves_nothing_of_the_earlier_run(tmp_path, capsys):
+    path = tmp_path / "d"
+    run("train", "dqn", "CartPole-v1", "--run-dir", path, *QUICK)
+    shorter = ["--total-steps", "200", "--eval-every", "200", "--eval-episodes", "1", "--hidden", "4"]
+    assert run("train", "dqn", "CartPole-v1", "--run-dir", path, "--overwrite", *shorter) == 0
+    capsys.readouterr()
+    assert run("evaluate", path, "--episodes", 1) == 0
+    assert "step 200" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("--eval-every", 0), ("--batch-size", 0), ("--total-steps", 0), ("--learning-rate", -1), ("--seed", -1)],
+)
+def test_numbers_that_make_no_sense_are_refused_before_a_directory_is_made(option, value, tmp_path):
+    path = tmp_path / "e"
+    assert run("train", "dqn", "CartPole-v1", "--run-dir", path, option, value) == 2
+    assert not path.exists()
+
+
+def test_a_buffer_too_small_to_learn_from_is_refused(tmp_path):
+    assert run("train", "dqn", "CartPole-v1", "--run-dir", tmp_path / "f", "--buffer-size", 10) == 2

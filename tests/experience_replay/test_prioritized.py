@@ -1,4 +1,6 @@
+import copy
 import json
+import pickle
 import warnings
 
 import jax.numpy as jnp
@@ -306,3 +308,14 @@ def test_a_snapshot_of_another_kind_is_refused_and_changes_nothing():
         with pytest.raises(ValueError, match="errors"):
             buffer.load_state_dict(state)
     assert_sampled_in_proportion(buffer, [1, 2])
+
+
+@pytest.mark.parametrize("twin_of", [copy.deepcopy, lambda buffer: pickle.loads(pickle.dumps(buffer))])
+def test_a_copied_buffer_goes_on_with_priorities_of_its_own(twin_of):
+    buffer = PrioritizedReplayBuffer(8, random_seed=0)
+    buffer.add(numbered(0, 4), Adv=np.ones(4))
+    buffer.sample(4)
+    twin = twin_of(buffer)
+    twin.update(np.array([3]), np.array([997.0]))
+    assert np.bincount(twin.sample(1000).idx, minlength=4)[3] > 950
+    assert np.bincount(buffer.sample(1000).idx, minlength=4)[3] < 400

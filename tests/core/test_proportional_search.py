@@ -1,9 +1,11 @@
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from triax.core.proportional_search import FANOUT, exact_inverse_cdf, find_proportional
+from triax.core.proportional_search import FANOUT, ProportionalSearch, exact_inverse_cdf
 
 
 def sums_above(leaves, steps):
@@ -42,11 +44,27 @@ def test_descending_finds_what_the_exact_search_finds(steps):
     leaves, total = rng.integers(0, 4, FANOUT**3).astype(float), 2.0**14
     leaves[100] += total - leaves.sum()
     mass = np.arange(0, total, 7)
-    found = find_proportional(sums_above(leaves, steps), mass / total)
+    found = ProportionalSearch(sums_above(leaves, steps)).find(mass / total)
     np.testing.assert_array_equal(found, np.searchsorted(np.cumsum(leaves), mass, side="right"))
+
+
+@pytest.mark.parametrize("steps", [0, 1, 2, 3])
+def test_after_a_write_the_search_is_that_of_a_new_tree_bit_for_bit(steps):
+    rng = np.random.default_rng(steps)
+    levels = sums_above(rng.random(FANOUT**3), steps)
+    search, shares = ProportionalSearch(levels), rng.random(500)
+    for _ in range(5):
+        blocks, changed = rng.integers(0, FANOUT**2, 3) * FANOUT, []
+        levels[0][blocks] = rng.random(3)
+        for level, above in itertools.pairwise(levels):
+            blocks = blocks // FANOUT
+            above[blocks] = level.reshape(-1, FANOUT)[blocks].sum(axis=1)
+            changed.append(blocks)
+        search.renew(changed)
+        np.testing.assert_array_equal(search.find(shares), ProportionalSearch(levels).find(shares))
 
 
 @pytest.mark.parametrize("leaf", [0.0, np.inf, np.nan])
 def test_a_sum_that_cannot_be_shared_is_refused(leaf):
     with pytest.raises(RuntimeError, match="positive and finite"):
-        find_proportional([np.full(FANOUT, leaf)], np.array([0.5]))
+        ProportionalSearch([np.full(FANOUT, leaf)]).find(np.array([0.5]))

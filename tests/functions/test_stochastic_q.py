@@ -90,13 +90,8 @@ def test_the_mode_of_bins_is_the_most_probable_atom():
 
 
 def test_quantiles_have_no_mode_and_say_so():  # F32
-    q = q_function(None)
-    q.random_seed = 0
-    draws = [q(s, 6) for _ in range(3)]
-    q.random_seed = 0
     with pytest.raises(NotImplementedError, match="mode is not defined for a set of quantiles"):
-        q.mode(s, 6)
-    assert [q(s, 6) for _ in range(3)] == draws
+        q_function(None).mode(s, 6)
 
 
 def test_both_kinds_of_output_know_their_size(q):  # F32

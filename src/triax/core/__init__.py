@@ -12,7 +12,7 @@ from triax.core.errors import (
     UnavailableActionError,
 )
 from triax.core.finite_differences import diff_transform, diff_transform_matrix
-from triax.core.keys import Key, as_raw_key, fold_name, make_key, seed_or_entropy
+from triax.core.keys import Draw, Key, KeyStream, as_raw_key, fold_name, make_key, seed_or_entropy
 from triax.core.moments import (
     Moments,
     init_moments,
@@ -39,9 +39,11 @@ from triax.core.trees import (
 from triax.core.vectorize import unvectorize
 
 __all__ = [
+    "Draw",
     "EpisodeDoneError",
     "InsufficientCacheError",
     "Key",
+    "KeyStream",
     "MaxTree",
     "MinTree",
     "MissingExtraError",

@@ -6,7 +6,8 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array
+import numpy as np
+from jaxtyping import Array, UInt
 
 Key = Array
 """A JAX PRNG key: typed (``jax.random.key``) or raw ``uint32[2]`` (``jax.random.PRNGKey``)."""
@@ -32,3 +33,28 @@ def as_raw_key(rng: Any) -> Key:
 def fold_name(rng: Key, name: str) -> Key:
     """The child key of ``rng`` that belongs to ``name``; traceable."""
     return jax.random.fold_in(rng, zlib.crc32(name.encode()) & 0x7FFFFFFF)
+
+
+Draw = tuple[Key, UInt[Array, ""] | np.uint32]
+"""A key and a number, the arguments of ``jax.random.fold_in``: the ingredients of a fresh key."""
+
+
+class KeyStream:
+    """Fresh keys, counted on the host: the key of a jitted call is folded inside it, free where it is not used."""
+
+    def __init__(self, key: Key) -> None:
+        self._key, self._count = key, 0
+
+    def draw(self) -> Draw:
+        """The ingredients of the next key."""
+        self._count += 1
+        if self._count == 2**32:
+            self._key, self._count = jax.random.fold_in(self._key, 0), 1
+        return self._key, np.uint32(self._count)
+
+    def key(self) -> Key:
+        """The next key."""
+        return _fold(*self.draw())
+
+
+_fold = jax.jit(jax.random.fold_in)

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from triax.core.errors import NonFiniteError
-from triax.core.proportional_search import FANOUT, exact_inverse_cdf, find_proportional
+from triax.core.proportional_search import FANOUT, Changed, ProportionalSearch, exact_inverse_cdf
 
 Reducer = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
@@ -142,14 +142,17 @@ class SegmentTree:
         if not self._num_written:
             return
         nodes = np.concatenate(self._written)
+        changed: list[Changed] = []
         for level, above in zip(self._levels, self._levels[1:], strict=False):
             blocks = level.reshape(-1, FANOUT)
-            if nodes.size < len(blocks):
-                nodes = nodes // FANOUT
-                above[nodes] = self._reduce_blocks(blocks.take(nodes, axis=0))
-            else:
-                above[: len(blocks)] = self._reduce_blocks(blocks)
+            nodes = nodes // FANOUT
+            changed.append(nodes if nodes.size < len(blocks) else slice(0, len(blocks)))
+            above[changed[-1]] = self._reduce_blocks(blocks[changed[-1]])
         self._written, self._num_written = [], 0
+        self._refreshed(changed)
+
+    def _refreshed(self, changed: list[Changed]) -> None:
+        """``changed[k]`` are the blocks of level ``k`` with a leaf written: the nodes of level ``k + 1``."""
 
     def _reduce_blocks(self, blocks: Float[np.ndarray, "n width"]) -> Float[np.ndarray, " n"]:
         # Neighbours are joined, so a reducer need not commute; for 16 columns this beats ufunc.reduce.
@@ -217,8 +220,8 @@ class SumTree(SegmentTree):
 
     def __init__(self, capacity: int | np.integer, random_seed: int | None = None):
         super().__init__(capacity, np.add, 0.0)
-        sizes = [level.size for level in self._levels]
-        self._flat_level = next(k for k, size in enumerate(sizes) if size <= _FLAT_SEARCH)
+        flat = next(k for k, level in enumerate(self._levels) if level.size <= _FLAT_SEARCH)
+        self._search = ProportionalSearch(self._levels[: flat + 1])
         self.random_seed = random_seed
 
     @property
@@ -259,11 +262,14 @@ class SumTree(SegmentTree):
 
     def _find(self, shares: Float[np.ndarray, " n"]) -> Int[np.ndarray, " n"]:
         self._refresh()
-        found = find_proportional(self._levels[: self._flat_level + 1], shares)
+        found = self._search.find(shares)
         empty = self._leaves.take(found) <= 0
         if empty.any():
             found[empty] = exact_inverse_cdf(self._leaves, shares[empty])
         return found
+
+    def _refreshed(self, changed: list[Changed]) -> None:
+        self._search.renew(changed)
 
     def _check_values(self, values: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
         if values.size == 0:

@@ -81,21 +81,16 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         ``ValueError`` naming the leaf that does not fit, ``NonFiniteError`` for NaN or infinity; nothing is
         changed then.
         """
-        if Adv is None:
-            errors = None
-        else:
-            check_replayable(_WHO, transition_batch)
-            errors = self._checked_errors(Adv, transition_batch.batch_size)
         ring = self._ring
-        before = ring.num_appended
-        self._append(transition_batch)
-        given = ring.num_appended - before
-        if errors is None and given == 1:
-            self._priorities.write_largest(before % ring.capacity)
+        if Adv is None and ring.append_row(transition_batch):
+            self._priorities.write_largest((ring.num_appended - 1) % ring.capacity)
             return
-        if errors is None:
-            errors = np.full(given, self._priorities.largest_error)
-        ids = np.arange(max(before, ring.first_id), ring.num_appended)
+        check_replayable(_WHO, transition_batch)
+        given = transition_batch.batch_size
+        largest = self._priorities.largest_error
+        errors = np.full(given, largest) if Adv is None else self._checked_errors(Adv, given)
+        self._append(transition_batch)
+        ids = np.arange(max(ring.num_appended - given, ring.first_id), ring.num_appended)
         self._priorities.write(ids % ring.capacity, errors[given - len(ids) :])
 
     def sample(self, batch_size: int | np.integer = 32) -> Any:

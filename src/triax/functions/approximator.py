@@ -6,7 +6,7 @@ from typing import Any, ClassVar, TypeVar
 import jax
 from jaxtyping import PyTree
 
-from triax.core.keys import Key, fold_name, make_key, seed_or_entropy
+from triax.core.keys import Key, KeyStream, fold_name, make_key, seed_or_entropy
 from triax.core.modules import strong_copy
 from triax.core.trees import copy_arrays, describe_difference
 from triax.functions.description import count_parameters, describe_function, describe_leaves
@@ -41,24 +41,25 @@ class Approximator:
     _has_memory: bool
     _carry_structure: Any = jax.tree.structure(())
     _random_seed: int
-    _key: Any
+    _keys: KeyStream
 
     def _set_up(self, func: Any, inputs: InputSpec, output: Output, random_seed: int | None) -> None:
         """Turn ``func`` into a pure function, initialise it, and check one forward pass."""
         owner = type(self).__name__
         self.random_seed = random_seed
-        init_key = fold_name(self._key, "init")
+        key = make_key(self.random_seed)
+        init_key = fold_name(key, "init")
         self._lifted = lift(func, owner=owner, accepts=inputs.accepts, key=init_key)
         names = self._lifted.inputs
         example = () if self._lifted.module else inputs.example(names, 1)  # a module has its weights already
         self._params, self._function_state = strong_copy(self._lifted.init(init_key, *example, True))
         self._exposed = False
         self._initial_carry = jax.jit(self._lifted.initial_carry, static_argnums=3)
-        self._check_forward(inputs, output)
-        self._warm_up(inputs)
+        self._check_forward(inputs, output, key)
+        self._warm_up(inputs, fold_name(key, "warm-up"))
         self._function = without_carry(self._lifted.forward, names, owner, self._has_memory)
 
-    def _check_forward(self, inputs: InputSpec, output: Output) -> None:
+    def _check_forward(self, inputs: InputSpec, output: Output, key: Key) -> None:
         """One abstract pass: the form of the carry and of what ``func`` returns."""
         names, returned, carry = self._lifted.inputs, None, None
 
@@ -69,17 +70,16 @@ class Approximator:
             result, *_ = self._lifted.forward(*weights_and_key, carry, *example, True)
             returned, carry = abstract(result), abstract(carry)
 
-        jax.eval_shape(run, self._params, self._function_state, self._key)
+        jax.eval_shape(run, self._params, self._function_state, key)
         self._carry_structure = jax.tree.structure(carry)
         self._has_memory = bool(jax.tree.leaves(carry))
         output.check(type(self).__name__, returned, CHECK_BATCH_SIZE, inputs.per_action(names))
 
-    def _warm_up(self, inputs: InputSpec) -> None:
+    def _warm_up(self, inputs: InputSpec, rng: Key) -> None:
         """Haiku's moving averages start at zero variance: one pass over many examples makes them usable."""
         if self._lifted.module is not None or not jax.tree.leaves(self._function_state):
             return
         example = inputs.example(self._lifted.inputs, WARM_UP_BATCH_SIZE)
-        rng = fold_name(self._key, "warm-up")
         state = self._lifted.forward(self._params, self._function_state, rng, (), *example, True)[2]
         self._function_state = strong_copy(state)
 
@@ -185,11 +185,8 @@ class Approximator:
         raise TypeError(f"{owner}: func has no memory, so carry must be () or left out; got {carry!r}.{hint}")
 
     def _run(self, call: Callable, carry: Carry | None, *inputs: Any) -> tuple[Any, Carry]:
-        """One jitted call that also advances the key."""
-        result, carry, self._key = call(
-            self._params, self._function_state, self._key, self._checked_carry(carry), *inputs
-        )
-        return result, carry
+        """One jitted call with a fresh key."""
+        return call(self._params, self._function_state, self._keys.draw(), self._checked_carry(carry), *inputs)
 
     # ------------------------------------------------------------------ randomness
 
@@ -201,13 +198,12 @@ class Approximator:
     @random_seed.setter
     def random_seed(self, random_seed: int | None) -> None:
         self._random_seed = seed_or_entropy(random_seed)
-        self._key = make_key(self._random_seed)
+        self._keys = KeyStream(make_key(self._random_seed))
 
     @property
     def rng(self) -> Key:
         """A fresh key: each read gives another one."""
-        self._key, rng = _split(self._key)
-        return rng
+        return self._keys.key()
 
     # ------------------------------------------------------------------ copies
 
@@ -220,7 +216,7 @@ class Approximator:
         twin.__dict__.update(self.__dict__)
         twin._params, twin._function_state = copy_arrays((self._params, self._function_state))
         twin._exposed = False
-        twin._key = fold_name(self.rng, "copy")
+        twin._keys = KeyStream(fold_name(self.rng, "copy"))
         return twin
 
     def __copy__(self: A) -> A:
@@ -270,6 +266,3 @@ class Approximator:
 
 def _structure(carry: Any) -> str:
     return "none" if carry is None else str(jax.tree.structure(carry))
-
-
-_split = jax.jit(lambda key: tuple(jax.random.split(key)))

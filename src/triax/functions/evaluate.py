@@ -1,4 +1,4 @@
-"""The one jitted call behind every shell method: preprocess, forward pass, finish, next key."""
+"""The one jitted call behind every shell method: preprocess, forward pass, finish."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,7 +7,7 @@ import jax
 import numpy as np
 from jaxtyping import PyTree
 
-from triax.core.keys import Key
+from triax.core.keys import Draw, Key, fold_name
 
 Preprocessor = Callable[[Any, Any], PyTree]
 """``f(rng, x) -> X``: clean to raw, batched."""
@@ -18,19 +18,20 @@ Finish = Callable[[Key, PyTree], PyTree]
 
 
 def evaluator(forward: Callable, prepare: Prepare, finish: Finish) -> Callable:
-    """A jitted ``(params, function_state, key, carry, *inputs) -> (result of the first row, carry, next key)``.
+    """A jitted ``(params, function_state, draw, carry, *inputs) -> (result of the first row, carry)``.
 
     Runs in evaluation mode and drops the new function state.
     """
 
     @jax.jit
-    def call(params: Any, function_state: Any, key: Key, carry: Any, *inputs: Any) -> tuple:
+    def call(params: Any, function_state: Any, draw: Draw, carry: Any, *inputs: Any) -> tuple:
         _check_single(carry)
-        key, rng_prepare, rng_forward, rng_finish = jax.random.split(key, 4)
+        key = jax.random.fold_in(*draw)
+        rng_prepare, rng_forward, rng_finish = (fold_name(key, name) for name in ("prepare", "forward", "finish"))
         prepared = prepare(rng_prepare, *inputs)
         output, carry, _ = forward(params, function_state, rng_forward, carry, *prepared, False)
         result = finish(rng_finish, output)
-        return jax.tree.map(lambda leaf: leaf[0], result), carry, key
+        return jax.tree.map(lambda leaf: leaf[0], result), carry
 
     return call
 

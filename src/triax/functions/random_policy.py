@@ -12,7 +12,7 @@ import numpy as np
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Space, Tuple
 from jaxtyping import PyTree
 
-from triax.core.keys import make_key, seed_or_entropy
+from triax.core.keys import KeyStream, make_key, seed_or_entropy
 from triax.functions.approximator import Carry
 from triax.functions.decoding import SpaceDecoding
 from triax.functions.distribution_calls import DistributionCalls
@@ -65,7 +65,7 @@ class RandomPolicy(StochasticStateFunction):
     @random_seed.setter
     def random_seed(self, random_seed: int | None) -> None:
         self._random_seed = seed_or_entropy(random_seed)
-        self._key = make_key(self._random_seed)
+        self._keys = KeyStream(make_key(self._random_seed))
         self._generator.seed(self._random_seed)
 
     def initial_carry(self, batch_size: int = 1) -> Carry:

@@ -83,7 +83,7 @@ class SuccessorStateQ(Q):
 
     # ------------------------------------------------------------------ weights
 
-    _key = held_by("v", "_key")
+    _keys = held_by("v", "_keys")
     _random_seed = held_by("v", "_random_seed")
 
     @property

@@ -82,7 +82,7 @@ class ValueBasedPolicy(StochasticStateFunction):
 
     _function_state = held_by("q", "_function_state")
     _exposed = held_by("q", "_exposed")
-    _key = held_by("q", "_key")
+    _keys = held_by("q", "_keys")
     _random_seed = held_by("q", "_random_seed")
 
     @property

@@ -1,6 +1,5 @@
 """Checked batches: what a learning rule reads of a ``TransitionBatch``, in fixed dtypes, on the host."""
 
-import contextlib
 import math
 from typing import Any, NamedTuple
 
@@ -16,6 +15,7 @@ from triax.reward_tracing import Trajectory, TransitionBatch
 from triax.spaces import batch_encoder
 
 _COLUMNS = ("logP", "Rn", "In", "W")
+_ON_HOST = {np.ndarray}
 
 
 class EncodedBatch(NamedTuple):
@@ -106,12 +106,11 @@ class BatchEncoder:
     def _columns(self, batch: TransitionBatch) -> Any:
         """The columns as one array ``[4, batch]`` where all are on the host."""
         values = (batch.logP, batch.Rn, batch.In, batch.W)
-        if not any(isinstance(column, jax.Array) for column in values):
-            with contextlib.suppress(TypeError, ValueError):
-                columns = np.array(values, np.float32)
-                # The square is finite if all numbers are (and not huge), at a fraction of the cost of looking at each.
-                if columns.ndim == 2 and math.isfinite(np.vdot(columns, columns)):
-                    return columns
+        if {type(column) for column in values} == _ON_HOST and len({column.shape for column in values}) == 1:
+            columns = np.array(values, np.float32)
+            # The square is finite if all numbers are (and not huge), at a fraction of the cost of looking at each.
+            if columns.ndim == 2 and math.isfinite(np.vdot(columns, columns)):
+                return columns
         return tuple(self._column(name, column) for name, column in zip(_COLUMNS, values, strict=True))
 
     def _column(self, name: str, values: Any, *, may_be_nan: bool = False) -> Any:
@@ -179,7 +178,7 @@ class BatchEncoder:
         size = encoded.columns[0].shape[0]
         checked = encoded._replace(extra_info=None) if isinstance(encoded.extra_info, Alongside) else encoded
         leaves = jax.tree.leaves(checked if isinstance(checked.columns, tuple) else checked[:-1])
-        if not all(leaf.shape[:1] == (size,) for leaf in leaves):
+        if {leaf.shape[:1] for leaf in leaves} != {(size,)}:
             shapes = {
                 jax.tree_util.keystr(path).lstrip("."): leaf.shape
                 for path, leaf in jax.tree_util.tree_leaves_with_path(encoded.decode())

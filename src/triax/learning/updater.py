@@ -12,7 +12,7 @@ import optax
 from jaxtyping import Array, PyTree
 
 from triax.core.errors import NonFiniteError
-from triax.core.keys import Key, fold_name, make_key, seed_or_entropy
+from triax.core.keys import Draw, Key, KeyStream, fold_name, make_key, seed_or_entropy
 from triax.core.tree_differences import named_leaves
 from triax.core.trees import copy_arrays, describe_difference
 from triax.functions import Approximator
@@ -152,27 +152,22 @@ class Updater(ABC):
     @random_seed.setter
     def random_seed(self, random_seed: int | None) -> None:
         self._random_seed = seed_or_entropy(random_seed)
-        self._key, self._num_draws = fold_name(make_key(self._random_seed), self._name), 0
+        self._keys = KeyStream(fold_name(make_key(self._random_seed), self._name))
 
     @property
     def rng(self) -> Key:
         """A fresh key: each read gives another one."""
-        return jax.random.fold_in(*self._draw())
-
-    def _draw(self) -> tuple[Key, np.uint32]:
-        """The ingredients of a fresh key, to be folded inside the jitted call: free for losses that use none."""
-        self._num_draws += 1
-        return self._key, np.uint32(self._num_draws)
+        return self._keys.key()
 
     # ------------------------------------------------------------------ steps
 
     def _update(self, transition_batch: Any) -> tuple[dict[str, Any], Any]:
         """One step in place: ``(metrics, per-sample report)``, on the device."""
-        self.raise_if_not_finite()
         batch, context = self._encode(transition_batch), self._context()
+        self.raise_if_not_finite()  # waits for the last step, which may have run meanwhile
         call = self._jit("step", lambda: partial(_unpacked, self.learner.step), donate_argnums=(1, 2, 3))
         params, function_state = self._trained.take_weights()
-        step = call(self._draw(), params, function_state, self._take_optimizer_state(), context, batch)
+        step = call(self._keys.draw(), params, function_state, self._take_optimizer_state(), context, batch)
         self._trained.put_weights(step.params, step.function_state)
         self._optimizer_state = step.optimizer_state
         self._stepped(step.finite)
@@ -183,7 +178,7 @@ class Updater(ABC):
         self.raise_if_not_finite()
         batch, context = self._encode(transition_batch), self._context()
         call = self._jit(name, lambda: partial(_unpacked, function))
-        return call(self._draw(), self._trained._params, self._trained._function_state, context, batch)
+        return call(self._keys.draw(), self._trained._params, self._trained._function_state, context, batch)
 
     def _gradients(self, transition_batch: Any) -> tuple[PyTree, LossOutput]:
         """Gradients and report of a batch; nothing is trained."""
@@ -258,7 +253,7 @@ class Updater(ABC):
         return type(self).__name__
 
 
-def _unpacked(function: Callable, draw: tuple[Key, Array], *args: Any) -> Any:
+def _unpacked(function: Callable, draw: Draw, *args: Any) -> Any:
     """``function(*weights, rng, context, batch)`` from what a shell hands to a jitted call."""
     *weights, context, batch = args
     batch = jax.tree.map(lambda x: x.decode() if _is_encoded(x) else x, batch, is_leaf=_is_encoded)

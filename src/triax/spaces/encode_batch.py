@@ -80,11 +80,13 @@ def _leaf_encoder(
     ndim = len(shape) + 1
 
     def encode(x: Any) -> Any:
-        on_device = isinstance(x, jax.Array)
+        # The usual type first: to ask for a jax.Array runs Python code.
+        on_device = type(x) is not np.ndarray and isinstance(x, jax.Array)
         batch = x if on_device else convert(x, dtype, place, space)
-        if batch.ndim != ndim or batch.shape[1:] != shape:
+        found = batch.shape
+        if len(found) != ndim or found[1:] != shape:
             expected = ", ".join(["batch", *map(str, shape)])
-            raise misfit(place, space, f"got shape {batch.shape}, expected ({expected})")
+            raise misfit(place, space, f"got shape {found}, expected ({expected})")
         if on_device:
             return batch if batch.dtype == dtype else batch.astype(dtype)
         if limits is not None:

@@ -1,0 +1,60 @@
+"""What an agent is: a few pure functions that loops call, on batches of environments."""
+
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+
+from jaxtyping import Array, Bool, PyTree
+
+from triax.core.keys import Key
+
+S = TypeVar("S")
+
+
+@runtime_checkable
+class Agent(Protocol[S]):
+    """Pure functions of the agent's state ``S``, a pytree; run them under ``jit``, ``vmap`` and ``scan``.
+
+    An agent itself is immutable and hashable, since compiled loops close over it. ``observation`` is a batch of
+    observations as an environment shows them, leaves ``[batch, ...]``; ``action`` one of members of its action space.
+    """
+
+    def init(self, key: Key) -> S:
+        """Weights, optimizer states, counters."""
+        ...
+
+    def initial_carry(self, state: S, batch_size: int, key: Key) -> PyTree:
+        """The memory at the start of an episode, leaves ``[batch, ...]``; ``()`` without memory."""
+        ...
+
+    def reset_carry(self, state: S, carry: PyTree, done: Bool[Array, " batch"], key: Key) -> PyTree:
+        """The memory with rows where ``done`` as at the start of an episode."""
+        ...
+
+    def act(self, state: S, observation: PyTree, carry: PyTree, key: Key, explore: bool = True) -> tuple:
+        """``(action, carry, extras)``: what to do, the memory after it, and what ``learn`` wants to know of it.
+
+        ``explore`` is static: ``False`` gives the greedy action.
+        """
+        ...
+
+    def learn(self, state: S, experience: PyTree, key: Key) -> tuple[S, dict[str, Any]]:
+        """``(state, metrics)`` after learning from a ``Rollout`` (on-policy) or a batch of replay (off-policy)."""
+        ...
+
+
+class Rollout(NamedTuple):
+    """What a batch of environments did for some steps; leaves ``[time, batch, ...]`` unless said otherwise."""
+
+    observation: PyTree
+    """What was acted on."""
+    action: PyTree
+    reward: PyTree
+    terminated: Bool[Array, "time batch"]
+    truncated: Bool[Array, "time batch"]
+    next_observation: PyTree
+    """What the action led to: of an episode that ended, its own final observation."""
+    extras: PyTree
+    """What ``act`` told besides."""
+    carry: PyTree
+    """The memory before the first step, leaves ``[batch, ...]``."""
+    last_carry: PyTree
+    """The memory after the last step, leaves ``[batch, ...]``: not reset where the episode ended."""

@@ -103,3 +103,16 @@ def test_nonsense_is_refused(tmp_path):
         CheckpointStore(tmp_path, keep=0)
     with pytest.raises(ValueError, match="must not be negative, got -1"):
         CheckpointStore(tmp_path).path(-1)
+
+
+def test_a_store_tells_whether_it_holds_exactly_a_tree(store):
+    tree = {"a": np.array([0.0, np.nan]), "n": 3}
+    store.save(7, tree)
+    assert store.holds(7, {"a": np.array([0.0, np.nan]), "n": 3})
+    others = (
+        {"a": np.array([-0.0, np.nan]), "n": 3},
+        {"a": np.array([0, np.nan], np.float32), "n": 3},
+        {"a": tree["a"]},
+    )
+    assert not any(store.holds(7, other) for other in others)
+    assert not store.holds(8, tree)

@@ -294,3 +294,16 @@ def test_saving_a_small_tree_is_quick(tmp_path):
     began = time.perf_counter()
     save_checkpoint(tmp_path / "c", state(1.0))
     assert time.perf_counter() - began < 1.0
+
+
+def test_a_part_is_loaded_alone_and_described_alone(tmp_path):
+    tree = {"agent": {"params": {"w": jnp.arange(3.0)}, "params_of_target": jnp.ones(2)}, "buffer": np.zeros(5)}
+    save_checkpoint(tmp_path / "c", tree, {"step": 3})
+    weights, metadata = load_checkpoint(tmp_path / "c", like={"w": jnp.zeros(3)}, part="agent/params")
+    np.testing.assert_array_equal(weights["w"], [0.0, 1.0, 2.0])
+    assert metadata == {"step": 3}
+    assert load_checkpoint(tmp_path / "c", like=np.ones(5), part="buffer").tree.tolist() == [0.0] * 5
+    with pytest.raises(ValueError, match=r"agent/params\['w'\]: expected float32\[4\], got float32\[3\]"):
+        load_checkpoint(tmp_path / "c", like={"w": jnp.zeros(4)}, part="agent/params")
+    with pytest.raises(ValueError, match=r"nothing\['w'\]: missing"):
+        load_checkpoint(tmp_path / "c", like={"w": jnp.zeros(3)}, part="nothing")

@@ -8,7 +8,7 @@ from typing import Any
 
 from jaxtyping import PyTree
 
-from triax.runs.checkpoints import Checkpoint, beside, load_checkpoint, load_metadata, save_checkpoint
+from triax.runs.checkpoints import Checkpoint, beside, holds, load_checkpoint, load_metadata, save_checkpoint
 
 _NAME = re.compile(r"step_(\d{10,})|\.step_(\d{10,})\.old")
 """A checkpoint, or one whose replacement was killed half-way: ``load_checkpoint`` finds that one too."""
@@ -54,12 +54,16 @@ class CheckpointStore:
             self._remove(self.steps()[: -self.keep])
         return path
 
-    def load(self, like: PyTree, step: int | None = None) -> Checkpoint:
+    def load(self, like: PyTree, step: int | None = None, *, part: str | None = None) -> Checkpoint:
         """The checkpoint of a step, ``None`` for the last: see :func:`~triax.runs.load_checkpoint`.
 
         Its ``metadata["step"]`` is the step.
         """
-        return load_checkpoint(self._existing(step), like)
+        return load_checkpoint(self._existing(step), like, part=part)
+
+    def holds(self, step: int, tree: PyTree) -> bool:
+        """Whether the checkpoint of a step is there, and of exactly this tree."""
+        return step in self.steps() and holds(self.path(step), tree)
 
     def load_metadata(self, step: int | None = None) -> dict[str, Any]:
         """The metadata alone."""

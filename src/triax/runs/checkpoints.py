@@ -61,13 +61,14 @@ def save_checkpoint(
     path = Path(path)
     leaves = named_leaves(tree)
     facts = encode_json({} if metadata is None else metadata, "metadata")
-    records = {name: to_json(name, leaf) for name, leaf in leaves.items()}
+    for name, leaf in leaves.items():
+        describe_leaf(name, leaf)  # refuses what cannot be saved
     if path.exists() and not overwrite:
         raise FileExistsError(f"{path}: there is something already. Try another name, or overwrite=True.")
-    arrays = {}
-    for number, (name, value) in enumerate(to_numpy(leaves).items()):
-        arrays[str(number)] = value  # names may hold characters that file names may not
-        records[name] |= {"array": str(number), "crc32": zlib.crc32(value.tobytes())}
+    values = to_numpy(leaves)
+    files = {name: str(number) for number, name in enumerate(values)}  # names may hold characters that files may not
+    records = {name: record | {"array": files[name]} for name, record in _records(leaves, values).items()}
+    arrays = {files[name]: value for name, value in values.items()}
     temporary, old = beside(path, "tmp"), beside(path, "old")
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir(parents=True)
@@ -86,7 +87,7 @@ def save_checkpoint(
     shutil.rmtree(old, ignore_errors=True)
 
 
-def load_checkpoint(path: str | os.PathLike, like: PyTree) -> Checkpoint:
+def load_checkpoint(path: str | os.PathLike, like: PyTree, *, part: str | None = None) -> Checkpoint:
     """The tree and the metadata of a checkpoint.
 
     Args:
@@ -94,6 +95,7 @@ def load_checkpoint(path: str | os.PathLike, like: PyTree) -> Checkpoint:
         like: a tree of the same structure, for instance the state of a new agent, or of ``ShapeDtypeStruct``.
             Each leaf comes back as its kind: JAX array (with the sharding of ``like``), NumPy array, Python
             number. Its values are not looked at.
+        part: only the tree under this name, such as ``"agent/params"``; ``like`` is then one like that part.
 
     Raises ``FileNotFoundError`` or ``CorruptCheckpointError`` naming the path, and ``ValueError`` listing the
     leaves that differ, with expected and found shapes and dtypes.
@@ -101,21 +103,31 @@ def load_checkpoint(path: str | os.PathLike, like: PyTree) -> Checkpoint:
     path = _present(Path(path))
     content = _read_content(path)
     try:
-        found = {name: from_json(record) for name, record in content["leaves"].items()}
+        structs = {name: from_json(record) for name, record in content["leaves"].items()}
     except (TypeError, ValueError, KeyError, AttributeError) as error:
         raise CorruptCheckpointError(f"{path}: {_CONTENT} does not describe its leaves: {error}") from error
+    full_names = _names_in(part, structs)
     leaves = named_leaves(like)
     expected = {name: describe_leaf(name, leaf) for name, leaf in leaves.items()}
-    difference = describe_difference(expected, found, "tree")
+    found = {name: structs[full_name] for name, full_name in full_names.items()}
+    difference = describe_difference(expected, found, part or "tree")
     if difference is not None:
         raise ValueError(f"{path}: the checkpoint is of another structure. {difference}")
     try:
-        values = _read_values(path / _ARRAYS, found, content["leaves"])
+        values = _read_values(path / _ARRAYS, structs, content["leaves"])
     except Exception as error:  # Orbax and TensorStore raise all kinds for missing and damaged files
         raise CorruptCheckpointError(f"{path}: its arrays cannot be read: {error}") from error
-    restored = [restore_leaf(leaf, values[name]) for name, leaf in leaves.items()]
+    restored = [restore_leaf(leaf, values[full_names[name]]) for name, leaf in leaves.items()]
     tree = jax.tree.unflatten(jax.tree.structure(like), restored)
     return Checkpoint(tree, decode_json(content["metadata"]))
+
+
+def holds(path: str | os.PathLike, tree: PyTree) -> bool:
+    """Whether the checkpoint at ``path`` is of exactly this tree, by names, shapes, dtypes and checksums."""
+    leaves = named_leaves(tree)
+    saved = _read_content(_present(Path(path)))["leaves"]
+    written = {name: {key: record[key] for key in record if key != "array"} for name, record in saved.items()}
+    return written == _records(leaves, to_numpy(leaves))
 
 
 def load_metadata(path: str | os.PathLike) -> dict[str, Any]:
@@ -126,6 +138,19 @@ def load_metadata(path: str | os.PathLike) -> dict[str, Any]:
 def beside(path: Path, purpose: str) -> Path:
     """Where a checkpoint is while it is written (``tmp``) or replaced (``old``): a hidden neighbour."""
     return path.with_name(f".{path.name}.{purpose}")
+
+
+def _records(leaves: Mapping[str, Any], values: Mapping[str, np.ndarray]) -> dict[str, dict[str, Any]]:
+    """What is written of each leaf besides its values."""
+    return {name: to_json(name, leaf) | {"crc32": zlib.crc32(values[name].tobytes())} for name, leaf in leaves.items()}
+
+
+def _names_in(part: str | None, names: Mapping[str, Any]) -> dict[str, str]:
+    """Names of leaves relative to the part, and their full ones."""
+    if part is None:
+        return {name: name for name in names}
+    inside = {name.removeprefix(f"{part}/"): name for name in names if name.startswith(f"{part}/")}
+    return inside | ({"": part} if part in names else {})
 
 
 def _read_values(

@@ -6,13 +6,23 @@ from triax.core.diagnostics import get_grads_diagnostics, get_magnitude_quantile
 from triax.core.errors import (
     EpisodeDoneError,
     InsufficientCacheError,
+    LostWeightsError,
     MissingExtraError,
     NonFiniteError,
     TriaxError,
     UnavailableActionError,
 )
 from triax.core.finite_differences import diff_transform, diff_transform_matrix
-from triax.core.keys import Draw, Key, KeyStream, as_raw_key, fold_name, make_key, seed_or_entropy
+from triax.core.keys import (
+    Draw,
+    Key,
+    KeyStream,
+    as_raw_key,
+    fold_name,
+    make_generator,
+    make_key,
+    seed_or_entropy,
+)
 from triax.core.moments import (
     Moments,
     init_moments,
@@ -22,17 +32,22 @@ from triax.core.moments import (
     update_moments,
 )
 from triax.core.noise import OrnsteinUhlenbeckNoise
+from triax.core.numbers import check_number, check_seed
+from triax.core.pickling import refuse_pickle
 from triax.core.printing import pretty_print, pretty_repr
 from triax.core.schedules import StepwiseLinearFunction
+from triax.core.sealed import Sealed, refuse_new_attribute
 from triax.core.segment_tree import MaxTree, MinTree, SegmentTree, SumTree
 from triax.core.tree_differences import describe_difference, named_leaves
 from triax.core.trees import (
+    any_deleted,
     batch_to_single,
     chunks_pow2,
     copy_arrays,
     merge_dicts,
     single_to_batch,
     stack_trees,
+    strongly_typed,
     sync_shared_params,
     tree_ravel,
 )
@@ -44,22 +59,27 @@ __all__ = [
     "InsufficientCacheError",
     "Key",
     "KeyStream",
+    "LostWeightsError",
     "MaxTree",
     "MinTree",
     "MissingExtraError",
     "Moments",
     "NonFiniteError",
     "OrnsteinUhlenbeckNoise",
+    "Sealed",
     "SegmentTree",
     "StepwiseLinearFunction",
     "SumTree",
     "TriaxError",
     "UnavailableActionError",
+    "any_deleted",
     "argmax",
     "argmin",
     "as_raw_key",
     "batch_to_single",
     "check_array",
+    "check_number",
+    "check_seed",
     "chunks_pow2",
     "clipped_logit",
     "copy_arrays",
@@ -73,6 +93,7 @@ __all__ = [
     "idx",
     "init_moments",
     "isscalar",
+    "make_generator",
     "make_key",
     "merge_dicts",
     "merge_moments",
@@ -81,9 +102,12 @@ __all__ = [
     "named_leaves",
     "pretty_print",
     "pretty_repr",
+    "refuse_new_attribute",
+    "refuse_pickle",
     "seed_or_entropy",
     "single_to_batch",
     "stack_trees",
+    "strongly_typed",
     "sync_shared_params",
     "tree_ravel",
     "unvectorize",

@@ -21,6 +21,10 @@ class NonFiniteError(TriaxError, ValueError, RuntimeError):
     """NaN or infinity where a finite number is needed; nothing was changed by it."""
 
 
+class LostWeightsError(TriaxError, RuntimeError):
+    """A compiled step failed while it held the weights in training, which are gone."""
+
+
 class MissingExtraError(TriaxError, ImportError, ValueError):
     """An argument needs an optional dependency: the message names the extra to install."""
 

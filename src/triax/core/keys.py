@@ -9,16 +9,26 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, UInt
 
+from triax.core.numbers import check_seed
+
 Key = Array
 """A JAX PRNG key: typed (``jax.random.key``) or raw ``uint32[2]`` (``jax.random.PRNGKey``)."""
 
 
-def seed_or_entropy(seed: int | None) -> int:
-    """The seed itself, or 31 fresh bits of entropy for ``None``; no global generator is touched."""
-    return secrets.randbits(31) if seed is None else int(seed)
+def seed_or_entropy(seed: Any) -> int:
+    """The seed itself, or 31 fresh bits of entropy for ``None``; no global generator is touched.
+
+    Raises ``TypeError`` unless it is an int (a truth value is none), ``ValueError`` unless it is in [0, 2^32).
+    """
+    return secrets.randbits(31) if seed is None else check_seed("random_seed", seed)
 
 
-def make_key(seed: int | None) -> Key:
+def make_generator(seed: Any, name: str = "random_seed") -> np.random.Generator:
+    """A NumPy generator of the seed, checked as by ``seed_or_entropy``; of fresh entropy for ``None``."""
+    return np.random.default_rng(None if seed is None else check_seed(name, seed))
+
+
+def make_key(seed: Any) -> Key:
     """A raw ``uint32[2]`` key of the seed; raw keys pass into jitted calls faster than typed ones."""
     return jax.random.PRNGKey(seed_or_entropy(seed))
 

@@ -3,6 +3,8 @@
 import numpy as np
 from jaxtyping import ArrayLike, Float
 
+from triax.core.keys import make_generator
+
 
 class OrnsteinUhlenbeckNoise:
     """Noise that drifts: ``X <- X + theta (mu - X) + sigma eps`` per call, from ``X = mu`` after a reset.
@@ -29,7 +31,7 @@ class OrnsteinUhlenbeckNoise:
         self.mu, self.sigma, self.theta = mu, sigma, theta
         self.min_value, self.max_value = min_value, max_value
         self.random_seed = random_seed
-        self._generator = np.random.default_rng(random_seed)
+        self._generator = make_generator(random_seed)
         self._noise: np.ndarray | None = None
 
     def reset(self) -> None:

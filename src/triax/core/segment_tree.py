@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from triax.core.errors import NonFiniteError
+from triax.core.keys import make_generator
 from triax.core.proportional_search import FANOUT, Changed, ProportionalSearch, exact_inverse_cdf
 
 Reducer = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -231,8 +232,8 @@ class SumTree(SegmentTree):
 
     @random_seed.setter
     def random_seed(self, seed: int | None) -> None:
+        self._generator = make_generator(seed)
         self._random_seed = seed
-        self._generator = np.random.default_rng(seed)
 
     def sample(self, n: int | np.integer, *, stratified: bool = False) -> Int[np.ndarray, " n"]:
         """Draw ``n`` leaf indices with replacement, each with probability ``value / sum of values``.

@@ -61,6 +61,16 @@ def copy_arrays(tree: PyTree) -> PyTree:
     return jax.tree.map(jnp.copy, tree)
 
 
+def strongly_typed(tree: PyTree) -> PyTree:
+    """The tree without weakly typed arrays, for which everything would compile again; nothing is compiled here."""
+    return jax.tree.map(lambda leaf: np.asarray(leaf) if getattr(leaf, "weak_type", False) else leaf, tree)
+
+
+def any_deleted(tree: PyTree) -> bool:
+    """Whether an array in it is gone, because a jitted call took its memory over."""
+    return any(isinstance(leaf, jax.Array) and leaf.is_deleted() for leaf in jax.tree.leaves(tree))
+
+
 def merge_dicts(*dicts: Mapping) -> dict:
     """The union of dicts; where they share a key the later one wins, with a warning that names it."""
     merged: dict = {}

@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Int
 
 from triax.core.errors import InsufficientCacheError
+from triax.core.keys import make_generator
 from triax.experience_replay.batch import check_replayable
 from triax.experience_replay.ring import Ring
 
@@ -30,7 +31,7 @@ class ReplayBuffer(ABC):
 
     def __init__(self, capacity: int | np.integer, random_seed: int | None = None):
         self._ring = self._new_ring(capacity)
-        self._rng = np.random.default_rng(random_seed)
+        self._rng = make_generator(random_seed)
 
     @property
     def capacity(self) -> int:

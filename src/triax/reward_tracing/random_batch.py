@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import ArrayLike
 
+from triax.core.keys import make_generator
 from triax.reward_tracing.inputs import as_count, as_discount
 from triax.reward_tracing.transition_batch import TransitionBatch
 from triax.spaces.sample import sample_batch
@@ -23,7 +24,7 @@ def get_transition_batch(
     """
     batch_size = as_count("get_transition_batch", "batch_size", batch_size)
     gamma = as_discount("get_transition_batch", "gamma", gamma)
-    rng = np.random.default_rng(random_seed)
+    rng = make_generator(random_seed)
     return TransitionBatch(
         S=sample_batch(env.observation_space, batch_size, rng),
         A=sample_batch(env.action_space, batch_size, rng),

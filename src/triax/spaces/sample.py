@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
+from triax.core.keys import make_generator
 from triax.spaces.bounds import BoxBounds
 from triax.spaces.checks import check_space, describe
 from triax.spaces.encode_batch import batch_encoder
@@ -35,8 +36,8 @@ def sample_batch(space: spaces.Space, batch_size: int, seed: Seed = None) -> Any
 
 def _generator(seed: Seed) -> np.random.Generator:
     if isinstance(seed, np.random.RandomState):
-        seed = seed.randint(2**32, size=4, dtype=np.uint32).tolist()
-    return np.random.default_rng(seed)
+        return np.random.default_rng(seed.randint(2**32, size=4, dtype=np.uint32).tolist())
+    return seed if isinstance(seed, np.random.Generator) else make_generator(seed, "seed")
 
 
 @functools.singledispatch

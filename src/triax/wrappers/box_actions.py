@@ -7,6 +7,8 @@ import gymnasium
 import numpy as np
 from jaxtyping import Float
 
+from triax.core.keys import make_generator
+
 _SEED_OF_THE_WRAPPER = 0xB0C5
 """Sets the wrapper's stream apart from the environment's, which has the same seed."""
 
@@ -59,7 +61,7 @@ class BoxActionsToDiscrete(gymnasium.Wrapper, gymnasium.utils.RecordConstructorA
         gymnasium.Wrapper.__init__(self, env)
         self._box = _bounded_box("BoxActionsToDiscrete", env)
         self._num_bins = np.array(_check_num_bins(num_bins, math.prod(self._box.shape)))
-        self._rng = np.random.default_rng(random_seed)
+        self._rng = make_generator(random_seed)
         if self._num_bins.size == 1:
             self.action_space = gymnasium.spaces.Discrete(int(self._num_bins[0]))
         else:

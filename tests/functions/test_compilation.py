@@ -95,6 +95,7 @@ def test_copies_share_compiled_functions():
     for f in (pi, q, greedy):
         f(s), f.copy()
         f.soft_update(f.copy(), 0.5)
+        f.copy().params = f.params
     with counted() as compiled:
         for f in (pi, q, greedy):
             twin = f.copy(deep=True)

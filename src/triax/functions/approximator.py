@@ -6,9 +6,12 @@ from typing import Any, ClassVar, TypeVar
 import jax
 from jaxtyping import PyTree
 
+from triax.core.errors import LostWeightsError
 from triax.core.keys import Key, KeyStream, fold_name, make_key, seed_or_entropy
 from triax.core.modules import strong_copy
-from triax.core.trees import copy_arrays, describe_difference
+from triax.core.pickling import refuse_pickle
+from triax.core.sealed import Sealed, refuse_new_attribute
+from triax.core.trees import any_deleted, copy_arrays, describe_difference, strongly_typed
 from triax.functions.description import count_parameters, describe_function, describe_leaves
 from triax.functions.evaluate import without_carry
 from triax.functions.inputs import InputSpec
@@ -23,7 +26,7 @@ WARM_UP_BATCH_SIZE = 64
 A = TypeVar("A", bound="Approximator")
 
 
-class Approximator:
+class Approximator(metaclass=Sealed):
     """A function with weights: the shell that a Python loop holds around a pure function.
 
     ``params`` and ``function_state`` may be read and assigned; an assigned tree must agree in structure, shapes and
@@ -94,7 +97,7 @@ class Approximator:
     @params.setter
     def params(self, params: Any) -> None:
         self._check_same("params", self._params, params)
-        self._params = copy_arrays(params)
+        self._params = copy_arrays(strongly_typed(params))
 
     @property
     def function_state(self) -> Any:
@@ -105,7 +108,7 @@ class Approximator:
     @function_state.setter
     def function_state(self, function_state: Any) -> None:
         self._check_same("function_state", self._function_state, function_state)
-        self._function_state = copy_arrays(function_state)
+        self._function_state = copy_arrays(strongly_typed(function_state))
 
     def _check_same(self, name: str, expected: Any, found: Any) -> None:
         difference = describe_difference(expected, found, name)
@@ -186,7 +189,16 @@ class Approximator:
 
     def _run(self, call: Callable, carry: Carry | None, *inputs: Any) -> tuple[Any, Carry]:
         """One jitted call with a fresh key."""
-        return call(self._params, self._function_state, self._keys.draw(), self._checked_carry(carry), *inputs)
+        carry = self._checked_carry(carry)
+        try:
+            return call(self._params, self._function_state, self._keys.draw(), carry, *inputs)
+        except RuntimeError as error:
+            if any_deleted((self._params, self._function_state)):
+                raise LostWeightsError(
+                    f"{type(self).__name__}: the weights are lost: a learning step failed while it held them."
+                    " Assign params and function_state from a checkpoint."
+                ) from error
+            raise
 
     # ------------------------------------------------------------------ randomness
 
@@ -213,7 +225,7 @@ class Approximator:
         Nothing but immutable definitions is shared in either case, so ``deep`` changes nothing.
         """
         twin = object.__new__(type(self))
-        twin.__dict__.update(self.__dict__)
+        vars(twin).update(vars(self))
         twin._params, twin._function_state = copy_arrays((self._params, self._function_state))
         twin._exposed = False
         twin._keys = KeyStream(fold_name(self.rng, "copy"))
@@ -245,6 +257,13 @@ class Approximator:
             raise TypeError(f"{name}.soft_update: other must be a {name}; got {type(other).__name__}.")
         if not 0 <= tau <= 1:
             raise ValueError(f"{name}.soft_update: tau must be in [0, 1]; got {tau}.")
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return refuse_pickle(self, protocol, "Save its params and function_state, for example with triax.runs.")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        refuse_new_attribute(self, name)
+        object.__setattr__(self, name, value)
 
     # ------------------------------------------------------------------ printing
 

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import PyTree
 
 from triax.core.keys import Key
+from triax.core.numbers import check_number
 from triax.functions.approximator import Carry
 from triax.functions.delegation import held_by
 from triax.functions.inputs import preprocess_alike
@@ -38,7 +39,8 @@ class SuccessorStateQ(Q):
         gamma: the discount factor, a plain attribute that may change without recompilation.
 
     Raises:
-        TypeError: a part is of another kind, or has memory.
+        TypeError: a part is of another kind, or has memory; ``gamma`` is no number.
+        ValueError: ``gamma`` is not in [0, 1], here or when it is assigned.
     """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"q"})
@@ -81,6 +83,15 @@ class SuccessorStateQ(Q):
                     stacklevel=3,
                 )
 
+    @property
+    def gamma(self) -> float:
+        """The discount factor."""
+        return self._gamma
+
+    @gamma.setter
+    def gamma(self, gamma: Any) -> None:
+        self._gamma = check_number("SuccessorStateQ", "gamma", gamma, low=0, high=1)
+
     # ------------------------------------------------------------------ weights
 
     _keys = held_by("v", "_keys")
@@ -88,7 +99,7 @@ class SuccessorStateQ(Q):
 
     @property
     def _params(self) -> dict:
-        gamma = np.float32(self.gamma)
+        gamma = np.float32(self._gamma)
         return {"v": self.v._params, "p": self.p._params, "r": self.r._params, "gamma": gamma}
 
     @property
@@ -129,7 +140,7 @@ class SuccessorStateQ(Q):
 
     def export_weights(self, trained: Any) -> PyTree:
         """``gamma``, and what the parts export."""
-        return np.float32(self.gamma), [part.export_weights(trained) for part in (self.v, self.p, self.r)]
+        return np.float32(self._gamma), [part.export_weights(trained) for part in (self.v, self.p, self.r)]
 
     def resolve_weights(self, exported: PyTree, trained: Any, weights: tuple[Any, Any]) -> tuple[Any, Any]:
         """``gamma`` beside the weights of the parts."""
@@ -163,7 +174,7 @@ class SuccessorStateQ(Q):
 
     def _on(self, v: Any, p: Any, r: Any) -> "SuccessorStateQ":
         twin = object.__new__(type(self))
-        twin.__dict__.update(self.__dict__)
+        vars(twin).update(vars(self))
         twin.v, twin.p, twin.r = v, p, r
         return twin
 

@@ -1,7 +1,6 @@
 """Policies derived from a q-function: epsilon-greedy and Boltzmann."""
 
 import copy
-import math
 from abc import abstractmethod
 from collections.abc import Callable
 from functools import partial
@@ -13,6 +12,7 @@ import numpy as np
 from gymnasium.spaces import Discrete
 from jaxtyping import Array, Float, PyTree
 
+from triax.core.numbers import check_number
 from triax.functions.approximator import Carry
 from triax.functions.decoding import SpaceDecoding
 from triax.functions.delegation import held_by
@@ -65,14 +65,8 @@ class ValueBasedPolicy(StochasticStateFunction):
 
     @staticmethod
     @abstractmethod
-    def _check_number(number: float) -> None:
-        """Raise a ``ValueError`` for a number out of range."""
-
-    def _checked(self, number: Any) -> float:
-        if np.ndim(number) or isinstance(number, str):
-            raise TypeError(f"{type(self).__name__}: {self._number_name} must be a number; got {number!r}.")
-        self._check_number(float(number))
-        return float(number)
+    def _checked(number: Any) -> float:
+        """The number as a float; a ``ValueError`` if it is out of range, a ``TypeError`` if it is none."""
 
     def _set_number(self, number: Any) -> None:
         self._number = self._checked(number)
@@ -141,7 +135,7 @@ class ValueBasedPolicy(StochasticStateFunction):
 
     def _on(self: P, q: Any) -> P:
         twin = object.__new__(type(self))
-        twin.__dict__.update(self.__dict__)
+        vars(twin).update(vars(self))
         twin.q = q
         return twin
 
@@ -199,9 +193,8 @@ class EpsilonGreedy(ValueBasedPolicy):
         self._set_number(epsilon)
 
     @staticmethod
-    def _check_number(number: float) -> None:
-        if not 0 <= number <= 1:
-            raise ValueError(f"EpsilonGreedy: epsilon must be in [0, 1]; got {number}.")
+    def _checked(number: Any) -> float:
+        return check_number("EpsilonGreedy", "epsilon", number, low=0, high=1)
 
     @staticmethod
     def _logits(values: Float[Array, "batch n"], number: Any) -> Float[Array, "batch n"]:
@@ -238,9 +231,8 @@ class BoltzmannPolicy(ValueBasedPolicy):
         self._set_number(temperature)
 
     @staticmethod
-    def _check_number(number: float) -> None:
-        if not 0 < number < math.inf:
-            raise ValueError(f"BoltzmannPolicy: temperature must be positive and finite; got {number}.")
+    def _checked(number: Any) -> float:
+        return check_number("BoltzmannPolicy", "temperature", number, positive=True)
 
     @staticmethod
     def _logits(values: Float[Array, "batch n"], number: Any) -> Float[Array, "batch n"]:

@@ -1,9 +1,10 @@
 """The shell around a learner: it holds an optimizer state and trains one function in place."""
 
-from abc import ABC, abstractmethod
+import copy
+from abc import abstractmethod
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -11,18 +12,23 @@ import numpy as np
 import optax
 from jaxtyping import Array, PyTree
 
-from triax.core.errors import NonFiniteError
+from triax.core.errors import LostWeightsError, NonFiniteError
 from triax.core.keys import Draw, Key, KeyStream, fold_name, make_key, seed_or_entropy
+from triax.core.pickling import refuse_pickle
+from triax.core.sealed import Sealed, refuse_new_attribute
 from triax.core.tree_differences import named_leaves
-from triax.core.trees import copy_arrays, describe_difference
+from triax.core.trees import any_deleted, copy_arrays, describe_difference, strongly_typed
 from triax.functions import Approximator
 from triax.learning.batches import EncodedBatch, check_weight_clip
 from triax.learning.learner import Learner, LossOutput, make_learner
+from triax.learning.printing import describe_optimizer, describe_trained
 
 DEFAULT_LEARNING_RATE = 1e-3
 
+U = TypeVar("U", bound="Updater")
 
-class Updater(ABC):
+
+class Updater(metaclass=Sealed):
     """Trains one approximator on batches. Subclasses give the loss; everything else is here.
 
     Each public method makes one jitted call. A step whose gradients are not finite changes nothing; since nothing
@@ -30,6 +36,14 @@ class Updater(ABC):
     ``raise_if_not_finite``.
 
     The functions that a rule works with are fixed; their weights and all numbers may change at any time.
+
+    A step takes over the memory of the weights in training. If it fails while it runs (out of memory, an error in a
+    callback, a second Ctrl-C), they are lost: a ``LostWeightsError`` says so, and assigning ``params`` and
+    ``function_state`` of the function and ``optimizer_state`` of the rule from a checkpoint makes both whole again.
+    ``triax.runs.CleanInterrupt`` lets Ctrl-C wait for the end of a step.
+
+    ``copy.copy(rule)`` trains the same function with an optimizer state and keys of its own, ``copy.deepcopy(rule)``
+    trains copies of all its functions.
     """
 
     _trained: Any
@@ -166,10 +180,14 @@ class Updater(ABC):
         batch, context = self._encode(transition_batch), self._context()
         self.raise_if_not_finite()  # waits for the last step, which may have run meanwhile
         call = self._jit("step", lambda: partial(_unpacked, self.learner.step), donate_argnums=(1, 2, 3))
-        params, function_state = self._trained.take_weights()
-        step = call(self._keys.draw(), params, function_state, self._take_optimizer_state(), context, batch)
-        self._trained.put_weights(step.params, step.function_state)
-        self._optimizer_state = step.optimizer_state
+        try:
+            params, function_state = self._trained.take_weights()
+            step = call(self._keys.draw(), params, function_state, self._take_optimizer_state(), context, batch)
+            self._trained.put_weights(step.params, step.function_state)
+            self._optimizer_state = step.optimizer_state
+        except BaseException as error:
+            self._raise_if_lost(error)
+            raise
         self._stepped(step.finite)
         return step.metrics, step.per_sample
 
@@ -178,7 +196,11 @@ class Updater(ABC):
         self.raise_if_not_finite()
         batch, context = self._encode(transition_batch), self._context()
         call = self._jit(name, lambda: partial(_unpacked, function))
-        return call(self._keys.draw(), self._trained._params, self._trained._function_state, context, batch)
+        try:
+            return call(self._keys.draw(), self._trained._params, self._trained._function_state, context, batch)
+        except RuntimeError as error:
+            self._raise_if_lost(error)
+            raise
 
     def _gradients(self, transition_batch: Any) -> tuple[PyTree, LossOutput]:
         """Gradients and report of a batch; nothing is trained."""
@@ -210,10 +232,17 @@ class Updater(ABC):
             difference = describe_difference(expected, found, name)
             if difference is not None:
                 raise TypeError(f"{self._name}.apply_grads: {name} does not fit: {difference}")
+        grads, function_state = strongly_typed((grads, function_state))
         call = self._jit("apply", lambda: self.learner.apply, donate_argnums=(0, 1, 2))
-        weights = self._trained.take_weights()
-        *weights, self._optimizer_state, finite = call(*weights, self._take_optimizer_state(), grads, function_state)
-        self._trained.put_weights(*weights)
+        try:
+            weights = self._trained.take_weights()
+            *weights, self._optimizer_state, finite = call(
+                *weights, self._take_optimizer_state(), grads, function_state
+            )
+            self._trained.put_weights(*weights)
+        except BaseException as error:
+            self._raise_if_lost(error)
+            raise
         self._stepped(finite)
 
     def _jit(self, name: str, make: Callable[[], Callable], **options: Any) -> Callable:
@@ -232,7 +261,11 @@ class Updater(ABC):
         """Wait for the last step and raise a ``NonFiniteError`` if it was left out; every method calls this first."""
         if self._pending is None:
             return
-        finite, self._pending = np.asarray(self._pending).tolist(), None
+        pending, self._pending = self._pending, None
+        try:
+            finite = np.asarray(pending).tolist()
+        except Exception as error:  # of the step, which ran meanwhile
+            raise self._lost(error) from error
         if all(finite):
             return
         names = [
@@ -247,6 +280,63 @@ class Updater(ABC):
             " Look for NaN or huge numbers in weights, rewards and the loss; a smaller learning rate or"
             " optax.clip_by_global_norm may help."
         )
+
+    # ------------------------------------------------------------------ steps that fail
+
+    def _raise_if_lost(self, error: BaseException) -> None:
+        """Say so if ``error`` came after a step had taken the weights and before it gave new ones."""
+        if not any_deleted((self._trained._params, self._trained._function_state, self._optimizer_state)):
+            return
+        if isinstance(error, Exception):
+            raise self._lost(error) from error
+        error.add_note(str(self._lost(error)))  # KeyboardInterrupt stays what it is
+
+    def _lost(self, error: BaseException) -> LostWeightsError:
+        function = type(self._trained).__name__
+        return LostWeightsError(
+            f"{self._name}: the weights of {function} and the optimizer state are lost: a step failed"
+            f" ({type(error).__name__}) while it held them. Assign params and function_state of the {function} and"
+            " optimizer_state of the rule from a checkpoint."
+        )
+
+    # ------------------------------------------------------------------ copies, printing
+
+    def __copy__(self: U) -> U:
+        return self._twin(dict(self.__dict__))
+
+    def __deepcopy__(self: U, memo: dict) -> U:
+        replaced = {name: self.__dict__[name] for name in ("_optimizer_state", "_keys", "_pending", "_jitted")}
+        kept = {name: value for name, value in self.__dict__.items() if name not in replaced}
+        return self._twin({**copy.deepcopy(kept, memo), **replaced})
+
+    def _twin(self: U, attributes: dict[str, Any]) -> U:
+        """A rule with these attributes that shares nothing that a step replaces or a key is drawn from."""
+        twin = object.__new__(type(self))
+        vars(twin).update(attributes)
+        twin._optimizer_state = copy_arrays(self._optimizer_state)
+        twin._optimizer_state_exposed = False
+        twin._keys = KeyStream(fold_name(self.rng, "copy"))
+        twin._pending, twin._jitted = None, {}
+        return twin
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return refuse_pickle(
+            self, protocol, "Save the params of its functions and its optimizer_state, for example with triax.runs."
+        )
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        refuse_new_attribute(self, name)
+        object.__setattr__(self, name, value)
+
+    def __repr__(self) -> str:
+        return f"{self._name}({', '.join(self._facts())})"
+
+    def _facts(self) -> list[str]:
+        return [
+            describe_trained(self._trained),
+            f"optimizer={describe_optimizer(self._optimizer_state_like)}",
+            f"steps={self._num_steps}",
+        ]
 
     @property
     def _name(self) -> str:

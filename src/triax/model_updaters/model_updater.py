@@ -13,6 +13,7 @@ from triax.functions import is_reward_function, is_stochastic, is_transition_mod
 from triax.learning import BatchEncoder, LossOutput, Updater, clip_weights
 from triax.learning.batches import EncodedBatch
 from triax.learning.estimates import estimate_of
+from triax.learning.printing import describe_callable
 from triax.losses.value_losses import huber
 from triax.regularizers import Regularizer
 from triax.reward_tracing import TransitionBatch
@@ -124,6 +125,12 @@ class ModelUpdater(Updater):
         """The mean over components of the loss of each."""
         columns = jax.vmap(lambda t, p: self._loss_function(t, p, W), in_axes=1)
         return jnp.mean(columns(y_true.reshape(len(W), -1), y_pred.reshape(len(W), -1)))
+
+    def _facts(self) -> list[str]:
+        facts = super()._facts()
+        if not is_stochastic(self._trained):
+            facts.append(f"loss_function={describe_callable(self._loss_function)}")
+        return facts if self._regularizer is None else [*facts, f"regularizer={self._regularizer}"]
 
     # ------------------------------------------------------------------ the shell
 

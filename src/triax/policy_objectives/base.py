@@ -125,6 +125,10 @@ class PolicyObjective(Updater):
         metrics = {"loss": loss, "loss_bare": -objective, "kl_div_old": kl_div, **metrics}
         return loss, LossOutput(new_state, {f"{self._name}/{key}": value for key, value in metrics.items()})
 
+    def _facts(self) -> list[str]:
+        facts = super()._facts()
+        return facts if self._regularizer is None else [*facts, f"regularizer={self._regularizer}"]
+
     # ------------------------------------------------------------------ the shell
 
     def _encode(self, transition_batch: Any) -> tuple[EncodedBatch, Any]:

@@ -8,6 +8,7 @@ import optax
 from jaxtyping import Array, Float, PyTree
 
 from triax.core.keys import Key
+from triax.core.numbers import check_number
 from triax.policy_objectives.base import PolicyObjective
 from triax.regularizers import Regularizer
 
@@ -39,7 +40,10 @@ class PPOClip(PolicyObjective):
 
     Args:
         pi, optimizer, regularizer: as in :class:`PolicyObjective`.
-        epsilon: a plain positive attribute that may change without recompilation.
+        epsilon: a plain attribute, at least 0, that may change without recompilation.
+
+    Raises:
+        ValueError: ``epsilon`` is negative or not finite, here or when it is assigned; ``TypeError``: no number.
     """
 
     REQUIRES_PROPENSITIES: ClassVar[bool] = True
@@ -54,8 +58,20 @@ class PPOClip(PolicyObjective):
         super().__init__(pi, optimizer, regularizer)
         self.epsilon = epsilon
 
+    @property
+    def epsilon(self) -> float:
+        """How far the ratio may move from 1."""
+        return self._epsilon
+
+    @epsilon.setter
+    def epsilon(self, epsilon: Any) -> None:
+        self._epsilon = check_number(self._name, "epsilon", epsilon, low=0)
+
+    def _facts(self) -> list[str]:
+        return [*super()._facts(), f"epsilon={self.epsilon:g}"]
+
     def _hyperparams(self) -> dict[str, Any]:
-        return {**super()._hyperparams(), "epsilon": np.float32(self.epsilon)}
+        return {**super()._hyperparams(), "epsilon": np.float32(self._epsilon)}
 
     def objective_func(
         self, params: PyTree, state: PyTree, hyperparams: dict, rng: Key, transition_batch: Any, Adv: Any

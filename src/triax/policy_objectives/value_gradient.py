@@ -39,6 +39,9 @@ class ValueGradient(PolicyObjective):
         for q in critics:  # no comprehension: warnings count the levels of the stack
             self._adapters.append(self._checked_adapter(q, pi))
 
+    def _facts(self) -> list[str]:
+        return [*super()._facts(), f"critics={len(self._critics)}"]
+
     def _check_critic(self, argument: str, q: Any) -> None:
         if not is_qfunction(q):
             raise TypeError(f"{self._name}: {argument} must be a q-function; got {type(q).__name__}.")

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, PyTree
 
 from triax.core.keys import Key
+from triax.core.numbers import check_number
 from triax.regularizers.regularizer import Regularizer, takes_actions
 from triax.reward_tracing import TransitionBatch
 
@@ -21,7 +22,8 @@ class EntropyRegularizer(Regularizer):
         beta: a plain attribute that may be annealed without recompilation.
 
     Raises:
-        TypeError: ``f`` is not stochastic.
+        TypeError: ``f`` is not stochastic, or ``beta`` is no number.
+        ValueError: ``beta`` is not finite, here or when it is assigned.
         NotImplementedError: its distribution has no entropy, as that of a ``StochasticQ`` of quantiles.
     """
 
@@ -31,9 +33,21 @@ class EntropyRegularizer(Regularizer):
         jax.eval_shape(f.proba_dist.entropy, f.proba_dist.default_priors)
 
     @property
+    def beta(self) -> float:
+        """The weight of the term."""
+        return self._beta
+
+    @beta.setter
+    def beta(self, beta: Any) -> None:
+        self._beta = check_number(type(self).__name__, "beta", beta)
+
+    @property
     def hyperparams(self) -> dict[str, Any]:
         """``beta``."""
-        return {"beta": np.float32(self.beta)}
+        return {"beta": np.float32(self._beta)}
+
+    def _facts(self) -> list[str]:
+        return [f"beta={self.beta:g}"]
 
     def function(self, dist_params: PyTree, **hyperparams: Any) -> Float[Array, " batch"]:
         """``-beta * entropy``."""
@@ -59,7 +73,7 @@ class NStepEntropyRegularizer(EntropyRegularizer):
 
     Raises:
         TypeError: ``n`` is of another type, or ``f`` is not stochastic or takes actions.
-        ValueError: ``n`` is empty or has a negative entry.
+        ValueError: ``n`` is empty or has a negative entry, ``beta`` is not finite, or ``gamma`` not in [0, 1].
     """
 
     def __init__(self, f: Any, n: Any, beta: float = 0.001, gamma: float = 0.99) -> None:
@@ -67,6 +81,15 @@ class NStepEntropyRegularizer(EntropyRegularizer):
         if takes_actions(f):
             raise TypeError(f"NStepEntropyRegularizer: f must be a function of the state; got {type(f).__name__}.")
         self._n, self.gamma = _offsets(n), gamma
+
+    @property
+    def gamma(self) -> float:
+        """The discount factor."""
+        return self._gamma
+
+    @gamma.setter
+    def gamma(self, gamma: Any) -> None:
+        self._gamma = check_number(type(self).__name__, "gamma", gamma, low=0, high=1)
 
     @property
     def n(self) -> tuple[int, ...]:
@@ -81,7 +104,10 @@ class NStepEntropyRegularizer(EntropyRegularizer):
     @property
     def hyperparams(self) -> dict[str, Any]:
         """``beta`` and ``gamma``."""
-        return {**super().hyperparams, "gamma": np.float32(self.gamma)}
+        return {**super().hyperparams, "gamma": np.float32(self._gamma)}
+
+    def _facts(self) -> list[str]:
+        return [f"n={self.n}", *super()._facts(), f"gamma={self.gamma:g}"]
 
     @staticmethod
     def valid_from_done(

@@ -7,6 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PyTree
 
+from triax.core.numbers import check_number
+from triax.core.trees import strongly_typed
 from triax.regularizers.regularizer import Regularizer
 
 
@@ -21,7 +23,7 @@ class KLDivRegularizer(Regularizer):
 
     Raises:
         TypeError: ``f`` is not stochastic, or ``priors`` has another structure than its parameters.
-        ValueError: a leaf of ``priors`` has another shape.
+        ValueError: a leaf of ``priors`` has another shape or holds NaN, or ``beta`` is not finite.
         NotImplementedError: the divergence of such distributions is not defined (a ``StochasticQ`` of quantiles).
     """
 
@@ -29,6 +31,18 @@ class KLDivRegularizer(Regularizer):
         super().__init__(f)
         self.beta = beta
         self.priors = f.proba_dist.default_priors if priors is None else priors
+
+    @property
+    def beta(self) -> float:
+        """The weight of the term."""
+        return self._beta
+
+    @beta.setter
+    def beta(self, beta: Any) -> None:
+        self._beta = check_number("KLDivRegularizer", "beta", beta)
+
+    def _facts(self) -> list[str]:
+        return [f"beta={self.beta:g}"]
 
     @property
     def priors(self) -> PyTree:
@@ -42,15 +56,17 @@ class KLDivRegularizer(Regularizer):
         if wanted != found:
             raise TypeError(f"KLDivRegularizer: priors must have the structure {wanted}; got {found}.")
         priors = jax.tree.map(
-            lambda leaf: leaf if isinstance(leaf, jax.Array) else np.asarray(leaf, np.float32), priors
+            lambda leaf: leaf if isinstance(leaf, jax.Array) else np.asarray(leaf, np.float32), strongly_typed(priors)
         )
+        if any(np.isnan(leaf).any() for leaf in jax.tree.leaves(priors)):
+            raise ValueError("KLDivRegularizer: priors must not hold NaN.")
         jax.eval_shape(dist.kl_divergence, priors, priors)
         self._priors = priors
 
     @property
     def hyperparams(self) -> dict[str, Any]:
         """``beta`` and ``priors``."""
-        return {"beta": np.float32(self.beta), "priors": self._priors}
+        return {"beta": np.float32(self._beta), "priors": self._priors}
 
     def function(self, dist_params: PyTree, **hyperparams: Any) -> Float[Array, " batch"]:
         """``beta * KL``."""

@@ -1,18 +1,19 @@
 """The base of regularizers: a number per sample, computed from the distribution that a function gives."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from typing import Any
 
 import jax
 from jaxtyping import Array, Float, PyTree
 
 from triax.core.keys import Key
+from triax.core.sealed import Sealed, refuse_new_attribute
 from triax.functions import is_stochastic
 from triax.learning.evaluation import Place, evaluate_at
 from triax.reward_tracing import TransitionBatch
 
 
-class Regularizer(ABC):
+class Regularizer(metaclass=Sealed):
     """A term that is added to a loss and subtracted from a TD target.
 
     ``f`` is fixed. The numbers in ``hyperparams`` are plain attributes that may change between steps without
@@ -32,6 +33,18 @@ class Regularizer(ABC):
                 f" got {type(f).__name__}."
             )
         self._f = f
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        refuse_new_attribute(self, name)
+        object.__setattr__(self, name, value)
+
+    def __repr__(self) -> str:
+        facts = [type(self.f).__name__, *self._facts()]
+        return f"{type(self).__name__}({', '.join(facts)})"
+
+    def _facts(self) -> list[str]:
+        """What a subclass prints after ``f``."""
+        return []
 
     @property
     def f(self) -> Any:

@@ -10,10 +10,12 @@ import optax
 from jaxtyping import Array, Bool, Float, PyTree
 
 from triax.core.keys import Key, fold_name
+from triax.functions import is_stochastic
 from triax.learning import BatchEncoder, LossOutput, Updater, clip_weights
 from triax.learning.batches import EncodedBatch
 from triax.learning.estimates import Estimate, estimate_of
 from triax.learning.evaluation import TRAINED, Evaluated, unfolded
+from triax.learning.printing import describe_callable
 from triax.losses.value_losses import huber
 from triax.regularizers import Regularizer
 from triax.reward_tracing import TransitionBatch
@@ -252,6 +254,13 @@ class TDRule(Updater):
         output = self._predict(TRAINED, self._trained, weights, fold_name(rng, "predict"), batch).output
         plain = self._estimate.transformed_mean(G) - self._estimate.transformed_mean(output)
         return tuple(unfolded(error, batch) for error in (self._td_error(G, output, batch), self._masked(plain, batch)))
+
+    def _facts(self) -> list[str]:
+        facts = [*super()._facts(), *(f"{name}={float(number):g}" for name, number in self._numbers().items())]
+        if not is_stochastic(self._trained):
+            facts.append(f"loss_function={describe_callable(self._loss_function)}")
+        regularizer = self._policy_regularizer
+        return facts if regularizer is None else [*facts, f"policy_regularizer={regularizer}"]
 
     @property
     def loss_function(self) -> LossFunction:

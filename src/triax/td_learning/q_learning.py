@@ -9,6 +9,7 @@ from gymnasium.spaces import Discrete
 from jaxtyping import Array, Float, PyTree
 
 from triax.core.keys import Key
+from triax.core.numbers import check_number
 from triax.functions import is_stochastic
 from triax.functions.raw_actions import action_adapter
 from triax.learning.estimates import estimate_of
@@ -115,6 +116,7 @@ class SoftQLearning(QRule):
 
     Raises:
         TypeError: an argument is of another kind.
+        ValueError: ``temperature`` is not positive and finite, here or when it is assigned.
         NotImplementedError: actions are not ``Discrete``, or ``q`` is a ``StochasticQ``.
     """
 
@@ -134,8 +136,17 @@ class SoftQLearning(QRule):
         self.temperature = temperature
         super().__init__(q, q_targ, optimizer, loss_function, policy_regularizer)
 
+    @property
+    def temperature(self) -> float:
+        """What values are divided by."""
+        return self._temperature
+
+    @temperature.setter
+    def temperature(self, temperature: Any) -> None:
+        self._temperature = check_number(self._name, "temperature", temperature, positive=True)
+
     def _numbers(self) -> dict[str, Any]:
-        return {"temperature": np.float32(self.temperature)}
+        return {"temperature": np.float32(self._temperature)}
 
     def _next(self, params: dict, state: dict, rng: Key, batch: TransitionBatch) -> PyTree:
         output = all_actions(batch, "q_targ", self._target, (params["q_targ"], state["q_targ"]), rng)

@@ -1,0 +1,251 @@
+"""Replay on the device: preallocated rows that a compiled loop writes in place and samples by index."""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, PyTree
+
+from triax.core.keys import Key
+from triax.loops.device_sum_tree import DeviceSumTree, Levels
+from triax.reward_tracing import Trajectory, TransitionBatch
+
+
+class Experience(NamedTuple):
+    """One step of each of ``num_envs`` environments: leaves ``[num_envs, ...]``."""
+
+    observation: PyTree
+    action: PyTree
+    reward: Float[Array, " envs"]
+    terminated: Bool[Array, " envs"]
+    truncated: Bool[Array, " envs"]
+    next_observation: PyTree
+    """What the action led to: of an episode that ended, its own final observation."""
+    log_prob: Any = None
+    """Of the action, in nats; ``None`` where nobody reads it."""
+    carry: PyTree = ()
+    """The memory that acted on ``observation``; ``()`` without memory."""
+
+
+class Cursor(NamedTuple):
+    """Where the ring is, counted in rows of one step of all environments; the same for all seeds of a ``vmap``."""
+
+    position: Int[Array, ""]
+    """The row that is written next."""
+    size: Int[Array, ""]
+    """Rows that are filled."""
+
+
+class Priorities(NamedTuple):
+    """The tree of ``priority^alpha``, and the largest one so far, which new transitions get."""
+
+    levels: Levels
+    largest: Float[Array, ""]
+
+
+class Stored(NamedTuple):
+    """What a replay holds: leaves ``[num_steps * num_envs, ...]``, and priorities, ``()`` without."""
+
+    rows: Experience
+    priorities: Any
+
+
+@dataclass(frozen=True)
+class DeviceReplay:
+    """Pure functions on ``(Stored, Cursor)``; donate both, and a step touches only what it writes and reads.
+
+    Sampling draws windows of ``window`` steps of one environment that lie in the buffer as a whole, with replacement.
+    Without ``sequences`` a window is folded into one n-step transition, which ends where its episode ends: with its
+    own final observation, and bootstrapping unless it terminated. With ``sequences`` it is a ``Trajectory`` with the
+    memory that was stored at its start, and may hold several episodes.
+
+    Args:
+        capacity: transitions to keep; the steps of ``num_envs`` environments that fit, so rounded down.
+        num_envs: environments that write side by side.
+        window: steps of a return, or of a sequence with its burn-in.
+        gamma: discount factor.
+        sequences: sample sequences instead of transitions.
+        burn_in: steps of a sequence that only bring memory up to date.
+        alpha: exponent of priorities; ``None`` samples uniformly (Schaul et al. 2016, arXiv:1511.05952).
+        beta: exponent of the importance weights of prioritized samples.
+
+    Raises:
+        ValueError: the buffer cannot hold a window, or a number is out of range.
+    """
+
+    capacity: int
+    num_envs: int = 1
+    window: int = 1
+    gamma: float = 0.99
+    sequences: bool = False
+    burn_in: int = 0
+    alpha: float | None = None
+    beta: float = 0.4
+
+    def __post_init__(self) -> None:
+        if self.num_envs < 1 or self.window < 1:
+            raise ValueError(
+                f"DeviceReplay: num_envs and window must be positive; got {self.num_envs} and {self.window}."
+            )
+        if self.num_steps < self.window:
+            raise ValueError(
+                f"DeviceReplay: capacity must hold {self.window} steps of {self.num_envs} environments,"
+                f" {self.window * self.num_envs} transitions; got {self.capacity}."
+            )
+        if not 0 <= self.burn_in < self.window:
+            raise ValueError(
+                f"DeviceReplay: burn_in must leave steps of the window of {self.window}; got {self.burn_in}."
+            )
+        if not 0 <= self.gamma <= 1:
+            raise ValueError(f"DeviceReplay: gamma must be in [0, 1]; got {self.gamma}.")
+        if self.alpha is not None and not (self.alpha > 0 and self.beta >= 0):
+            raise ValueError(
+                f"DeviceReplay: alpha must be positive and beta not negative; got {self.alpha} and {self.beta}."
+            )
+
+    @property
+    def num_steps(self) -> int:
+        """Rows of the ring."""
+        return self.capacity // self.num_envs
+
+    @property
+    def _tree(self) -> DeviceSumTree:
+        return DeviceSumTree(self.num_steps * self.num_envs)
+
+    # ------------------------------------------------------------------ writing
+
+    def init(self, example: Experience) -> tuple[Stored, Cursor]:
+        """An empty buffer for experience of these shapes and dtypes; ``jax.ShapeDtypeStruct`` leaves will do."""
+        length = self.num_steps * self.num_envs
+        rows = jax.tree.map(lambda leaf: jnp.zeros((length, *leaf.shape[1:]), leaf.dtype), example)
+        priorities = () if self.alpha is None else Priorities(self._tree.init(), jnp.ones((), jnp.float32))
+        zero = jnp.zeros((), jnp.int32)
+        return Stored(rows, priorities), Cursor(zero, zero)
+
+    def add(self, stored: Stored, cursor: Cursor, experience: Experience) -> tuple[Stored, Cursor]:
+        """The buffer with one more step of all environments, which overwrites the oldest when it is full."""
+        start = cursor.position * self.num_envs
+
+        def write(rows: Array, new: Array) -> Array:
+            return jax.lax.dynamic_update_slice_in_dim(rows, new.astype(rows.dtype), start, axis=0)
+
+        rows = jax.tree.map(write, stored.rows, experience)
+        after = Cursor((cursor.position + 1) % self.num_steps, jnp.minimum(cursor.size + 1, self.num_steps))
+        priorities = stored.priorities
+        if self.alpha is not None:
+            priorities = self._follow(priorities, cursor, after)
+        return Stored(rows, priorities), after
+
+    def _follow(self, priorities: Priorities, cursor: Cursor, after: Cursor) -> Priorities:
+        """Windows that begin in the overwritten row are gone; those that the new row completes can be drawn."""
+        envs, tree = jnp.arange(self.num_envs, dtype=jnp.int32), self._tree
+        levels, none = priorities.levels, jnp.zeros(self.num_envs, jnp.float32)
+        complete = (cursor.position - (self.window - 1)) % self.num_steps
+        index = complete * self.num_envs + envs
+        new = jnp.where(after.size >= self.window, priorities.largest, none)
+        if self.window > 1:
+            levels = tree.write(levels, cursor.position * self.num_envs + envs, none)
+        return priorities._replace(levels=tree.write(levels, index, new))
+
+    # ------------------------------------------------------------------ sampling
+
+    def num_windows(self, cursor: Cursor) -> Int[Array, ""]:
+        """Windows that can be drawn; sampling before there is one gives rows of zeros."""
+        return jnp.maximum(cursor.size - (self.window - 1), 0) * self.num_envs
+
+    def sample(self, stored: Stored, cursor: Cursor, key: Key, batch_size: int) -> TransitionBatch | Trajectory:
+        """Windows drawn with replacement; ``idx`` of a batch tells where they begin, for ``set_priorities``.
+
+        Sequences are ``[window, batch_size]``; see :meth:`starts` for their indices.
+        """
+        index, weights = self.starts(stored, cursor, key, batch_size)
+        return self.windows(stored, index, weights)
+
+    def starts(
+        self, stored: Stored, cursor: Cursor, key: Key, batch_size: int
+    ) -> tuple[Int[Array, " batch"], Float[Array, " batch"]]:
+        """Where windows begin, and their importance weights, at most 1."""
+        if self.alpha is None:
+            windows = jnp.maximum(self.num_windows(cursor), 1)
+            place = jax.random.randint(key, (batch_size,), 0, windows, jnp.int32)
+            oldest = (cursor.position - cursor.size) * self.num_envs
+            return (oldest + place) % (self.num_steps * self.num_envs), jnp.ones(batch_size, jnp.float32)
+        levels, tree = stored.priorities.levels, self._tree
+        strata = jnp.arange(batch_size, dtype=jnp.float32) + jax.random.uniform(key, (batch_size,))
+        index = tree.find(levels, strata / batch_size)
+        weights = jnp.maximum(tree.values(levels, index), jnp.finfo(jnp.float32).tiny) ** -self.beta
+        return index, weights / jnp.max(weights)
+
+    def windows(
+        self, stored: Stored, index: Int[Array, " batch"], weights: Float[Array, " batch"]
+    ) -> TransitionBatch | Trajectory:
+        """What begins at each index."""
+        if self.sequences:
+            return self._sequences(stored.rows, index, weights)
+        return self._transitions(stored.rows, index, weights)
+
+    def set_priorities(self, stored: Stored, index: Int[Array, " batch"], priorities: Float[Array, " batch"]) -> Stored:
+        """The buffer with new priorities of windows, absolute TD errors; zero becomes small, NaN the largest so far."""
+        if self.alpha is None:
+            return stored
+        levels, largest = stored.priorities
+        raised = (jnp.abs(priorities) + SMALLEST_PRIORITY) ** self.alpha
+        raised = jnp.where(jnp.isfinite(raised), raised, largest)
+        levels = self._tree.write(levels, index, raised)
+        return stored._replace(priorities=Priorities(levels, jnp.maximum(largest, jnp.max(raised))))
+
+    def _rows_of(self, index: Int[Array, " batch"]) -> Int[Array, "window batch"]:
+        """The rows of windows, time first."""
+        steps = jnp.arange(self.window, dtype=jnp.int32)[:, None] * self.num_envs
+        return (index[None] + steps) % (self.num_steps * self.num_envs)
+
+    def _transitions(
+        self, rows: Experience, index: Int[Array, " batch"], weights: Float[Array, " batch"]
+    ) -> TransitionBatch:
+        first = _take((rows.observation, rows.action, rows.log_prob), index)
+        last, Rn, In = self._n_step(rows, index)
+        log_prob = jnp.zeros_like(Rn) if first[2] is None else first[2]
+        S_next = _take(rows.next_observation, last)
+        return TransitionBatch.from_values(
+            (first[0], first[1], log_prob, Rn, In, S_next, None, None, weights, index, None)
+        )
+
+    def _n_step(self, rows: Experience, index: Int[Array, " batch"]) -> tuple:
+        """The row that ends each return, the return without bootstrap, the factor of what follows."""
+        if self.window == 1:
+            reward, terminated = _take((rows.reward, rows.terminated), index)
+            return index, reward, jnp.where(terminated, 0.0, self.gamma)
+        at = self._rows_of(index)
+        reward, terminated, truncated = _take((rows.reward, rows.terminated, rows.truncated), at)
+        done = (terminated | truncated).astype(jnp.int32)
+        alive = jnp.cumsum(done, axis=0) - done == 0  # up to and including the step that ends the episode
+        taken = jnp.sum(alive, axis=0, dtype=jnp.int32)
+        discounts = self.gamma ** jnp.arange(self.window, dtype=jnp.float32)
+        Rn = jnp.sum(jnp.where(alive, discounts[:, None] * reward, 0.0), axis=0)
+        In = jnp.where(jnp.any(terminated & alive, axis=0), 0.0, self.gamma ** taken.astype(jnp.float32))
+        return jnp.take_along_axis(at, taken[None] - 1, axis=0)[0], Rn, In
+
+    def _sequences(self, rows: Experience, index: Int[Array, " batch"], weights: Float[Array, " batch"]) -> Trajectory:
+        steps = _take(rows._replace(carry=()), self._rows_of(index))
+        return Trajectory(
+            S=steps.observation,
+            A=steps.action,
+            logP=jnp.zeros_like(steps.reward) if steps.log_prob is None else steps.log_prob,
+            R=steps.reward,
+            terminated=steps.terminated,
+            truncated=steps.truncated,
+            S_next=steps.next_observation,
+            carry=_take(rows.carry, index),
+            W=jnp.broadcast_to(weights, steps.reward.shape),
+            gamma=self.gamma,
+            burn_in=self.burn_in,
+        )
+
+
+SMALLEST_PRIORITY = 1e-6
+"""Added to TD errors, so that every transition can be drawn."""
+
+
+def _take(tree: PyTree, index: Int[Array, "*shape"]) -> PyTree:
+    return jax.tree.map(lambda leaf: leaf.at[index].get(mode="promise_in_bounds"), tree)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from triax.core.errors import EpisodeDoneError
-from triax.reward_tracing import MonteCarlo, NStep
+from triax.reward_tracing import MonteCarlo, NStep, TransitionBatch
 
 TRACERS = [lambda: NStep(2, 0.9), lambda: MonteCarlo(0.9)]
 both = pytest.mark.parametrize("make", TRACERS, ids=["NStep", "MonteCarlo"])
@@ -164,3 +164,45 @@ def test_traces_an_environment_without_numbers_in_its_observation(make):
     tracer = make()
     tracer.add({}, 0, 1.0, True)
     assert drain(tracer)[0].S == {}
+
+
+@both
+@pytest.mark.parametrize("value", [1e39, -1e39, 10**400, np.float64(3.5e38)])
+@pytest.mark.parametrize("name", ["r", "logp", "w"])
+def test_a_number_that_float32_cannot_hold_is_refused_by_name(make, name, value):
+    tracer = make()
+    step = {"s": obs(0), "a": 0, "r": 1.0, "done": True} | {name: value}
+    with pytest.raises(ValueError, match=f": {name} must be finite in float32; got"):
+        tracer.add(**step)
+    assert len(tracer) == 0
+    tracer.add(obs(0), 0, 3.4e38, True)
+    assert np.isfinite(tracer.pop().Rn)
+
+
+@both
+@pytest.mark.parametrize("truncated", [True, False, np.True_])
+def test_five_positional_arguments_as_env_step_returns_them_are_refused_with_a_hint(make, truncated):
+    tracer = make()
+    with pytest.raises(TypeError, match=r"logp must be a number.*pass truncated=\.\.\. by name"):
+        tracer.add(obs(0), 0, 1.0, False, truncated)
+    with pytest.raises(TypeError, match="logp"):
+        TransitionBatch.from_single(obs(0), 0, truncated, 1.0, False, 0.9)
+    assert len(tracer) == 0
+
+
+@both
+@pytest.mark.parametrize("wrong", [None, 1.5, np.nan, "1"])
+def test_the_discount_is_checked_whenever_it_is_set(make, wrong):
+    tracer = make()
+    with pytest.raises((TypeError, ValueError), match="gamma must be"):
+        tracer.gamma = wrong
+    assert tracer.gamma == 0.9
+    with pytest.raises(AttributeError, match=r"no attribute 'gama'.*gamma"):
+        tracer.gama = 0.5
+
+
+def test_tracers_print_their_arguments_and_how_much_they_hold():
+    tracer = NStep(2, 0.9)
+    tracer.add(obs(0), 0, 1.0, False)
+    assert repr(tracer) == "NStep(n=2, gamma=0.9, 1 steps cached)"
+    assert repr(MonteCarlo(1)) == "MonteCarlo(gamma=1, 0 steps cached)"

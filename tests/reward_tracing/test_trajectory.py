@@ -41,3 +41,11 @@ def test_the_carry_is_a_leaf_without_time():
     with_carry = Trajectory(**{**vars(trajectory), "carry": {"h": jnp.zeros((3, 8))}})
     paths = [jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_leaves_with_path(with_carry)]
     assert paths == [".S", ".A", ".logP", ".R", ".terminated", ".truncated", ".S_next", ".carry['h']"]
+
+
+def test_a_trajectory_prints_shapes_instead_of_numbers():
+    row = np.zeros((7, 3), np.float32)
+    text = repr(Trajectory(np.zeros((7, 3, 5), np.float32), row, row, row, row > 0, row > 0, np.zeros((7, 3, 5))))
+    assert "S=array(shape=(7, 3, 5), dtype=float32" in text
+    assert "gamma=0.99" in text
+    assert len(text) < 1000

@@ -20,12 +20,12 @@ def describe_difference(expected: PyTree, found: PyTree, name: str = "params") -
     Leaves are arrays, shape structs or numbers. The text has one line a leaf, at most eight.
     """
     wanted, got = named_leaves(expected, name), named_leaves(found, name)
-    lines = [f"{path}: missing, expected {_describe(wanted[path])}" for path in wanted if path not in got]
-    lines += [f"{path}: not expected, got {_describe(got[path])}" for path in got if path not in wanted]
+    lines = [f"{path}: missing, expected {describe_leaf(wanted[path])}" for path in wanted if path not in got]
+    lines += [f"{path}: not expected, got {describe_leaf(got[path])}" for path in got if path not in wanted]
     lines += [
-        f"{path}: expected {_describe(leaf)}, got {_describe(got[path])}"
+        f"{path}: expected {describe_leaf(leaf)}, got {describe_leaf(got[path])}"
         for path, leaf in wanted.items()
-        if path in got and _describe(leaf) != _describe(got[path])
+        if path in got and describe_leaf(leaf) != describe_leaf(got[path])
     ]
     structures = jax.tree.structure(expected), jax.tree.structure(found)
     if not lines and structures[0] != structures[1]:
@@ -36,7 +36,7 @@ def describe_difference(expected: PyTree, found: PyTree, name: str = "params") -
     return "\n".join([f"{name} differs from what is expected:", *lines[:_SHOWN], *more])
 
 
-def _describe(leaf: Any) -> str:
+def describe_leaf(leaf: Any) -> str:
     """Dtype and shape as in ``float32[3,4]``."""
     if not (hasattr(leaf, "shape") and hasattr(leaf, "dtype")):
         leaf = np.asarray(leaf)

@@ -1,6 +1,6 @@
 """What replay buffers share: a ring of rows, a generator of their own, and plain-array snapshots."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,6 +9,7 @@ from jaxtyping import Int
 
 from triax.core.errors import InsufficientCacheError
 from triax.core.keys import make_generator
+from triax.core.sealed import Sealed, refuse_new_attribute
 from triax.experience_replay.batch import check_replayable
 from triax.experience_replay.ring import Ring
 
@@ -17,7 +18,7 @@ class EmptyBufferError(InsufficientCacheError, RuntimeError):
     """Something was sampled from a buffer that holds nothing."""
 
 
-class ReplayBuffer(ABC):
+class ReplayBuffer(metaclass=Sealed):
     """The last ``capacity`` transitions, of which ``sample`` returns random batches of fresh NumPy arrays.
 
     The first batch added decides structure, shapes and dtypes, and memory is reserved then. The ``idx`` of
@@ -32,6 +33,18 @@ class ReplayBuffer(ABC):
     def __init__(self, capacity: int | np.integer, random_seed: int | None = None):
         self._ring = self._new_ring(capacity)
         self._rng = make_generator(random_seed)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        refuse_new_attribute(self, name)
+        object.__setattr__(self, name, value)
+
+    def __repr__(self) -> str:
+        parts = [f"{len(self):,} of {self.capacity:,}", *self._facts(), self._ring.describe()]
+        return f"{type(self).__name__}({', '.join(parts)})"
+
+    def _facts(self) -> list[str]:
+        """What a subclass prints of its arguments."""
+        return []
 
     @property
     def capacity(self) -> int:

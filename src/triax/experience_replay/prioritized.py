@@ -73,6 +73,9 @@ class PrioritizedReplayBuffer(ReplayBuffer):
     def epsilon(self, epsilon: Number) -> None:
         self._epsilon = _positive("epsilon", epsilon)
 
+    def _facts(self) -> list[str]:
+        return [f"alpha={self.alpha:g}", f"beta={self.beta:g}", f"epsilon={self.epsilon:g}"]
+
     def add(self, transition_batch: ReplayableBatch, Adv: Any = None) -> None:
         """Store copies of all transitions; the oldest beyond ``capacity`` are dropped.
 

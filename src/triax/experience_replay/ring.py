@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int, PyTree
 
+from triax.core.tree_differences import describe_leaf
 from triax.experience_replay.checks import positive_int
 from triax.experience_replay.frames import FrameStore
 from triax.experience_replay.row_format import RowFormat, refuse_difference, row_of
@@ -13,6 +14,7 @@ from triax.experience_replay.row_format import RowFormat, refuse_difference, row
 # Rows of a leaf are shared from this size on, in bytes: then looking for an equal one is cheap beside copying.
 _FRAME_NBYTES = 4096
 _RESTORED_AT_ONCE = 1024
+_SHOWN = 4
 
 
 class Ring:
@@ -50,6 +52,15 @@ class Ring:
     def num_frames(self) -> int:
         """How many different images are stored."""
         return sum(len(store) for store in self._distinct_stores())
+
+    def describe(self) -> str:
+        """Dtype and shape of the leaves of a row."""
+        if self._format is None:
+            return "empty"
+        named = zip(self._format.names, self._format.rows, strict=True)
+        shown = [f"{name} {describe_leaf(row)}" for name, row in named]
+        more = [f"and {len(shown) - _SHOWN} more"] if len(shown) > _SHOWN else []
+        return ", ".join(shown[:_SHOWN] + more)
 
     def append_row(self, batch: Any) -> bool:
         """The fast path of ``append``: whether ``batch`` was one plain row, and has been stored."""

@@ -41,8 +41,8 @@ class SequenceReplayBuffer(ReplayBuffer):
         num_streams: int | np.integer = 1,
         random_seed: int | None = None,
     ):
-        self.sequence_length = positive_int(_WHO, "sequence_length", sequence_length)
-        self.num_streams = positive_int(_WHO, "num_streams", num_streams)
+        self._sequence_length = positive_int(_WHO, "sequence_length", sequence_length)
+        self._num_streams = positive_int(_WHO, "num_streams", num_streams)
         num_steps = positive_int(_WHO, "capacity", capacity) // self.num_streams
         if num_steps < self.sequence_length:
             raise ValueError(
@@ -50,6 +50,19 @@ class SequenceReplayBuffer(ReplayBuffer):
                 f" {self.sequence_length * self.num_streams}; got {capacity}"
             )
         super().__init__(num_steps * self.num_streams, random_seed)
+
+    @property
+    def sequence_length(self) -> int:
+        """Number of steps of a sampled sequence."""
+        return self._sequence_length
+
+    @property
+    def num_streams(self) -> int:
+        """Number of environments."""
+        return self._num_streams
+
+    def _facts(self) -> list[str]:
+        return [f"sequence_length={self.sequence_length}", f"num_streams={self.num_streams}"]
 
     @property
     def capacity(self) -> int:

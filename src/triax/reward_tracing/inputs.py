@@ -1,6 +1,5 @@
 """What callers pass, one step at a time: checked numbers, and arrays with a batch axis of one."""
 
-import math
 from typing import Any
 
 import jax
@@ -9,19 +8,29 @@ from jaxtyping import PyTree
 
 _SCALARS = (int, float, np.generic)
 _NUMBERS = (int, float)
+_LARGEST = float(np.finfo(np.float32).max)
 
 
 def as_number(who: str, name: str, value: Any) -> float:
     """A Python or NumPy number, a truth value or an array with one element, as a float.
 
-    ``TypeError`` for anything else, ``ValueError`` for NaN and infinities.
+    ``TypeError`` for anything else, ``ValueError`` for NaN, infinities and what float32 cannot hold.
     """
     if not isinstance(value, _NUMBERS):
         value = _only_element(who, name, value, "a number")
-    number = float(value)
-    if not math.isfinite(number):
-        raise ValueError(f"{who}: {name} must be finite; got {number}")
-    return number
+    if not -_LARGEST <= value <= _LARGEST:
+        raise ValueError(f"{who}: {name} must be finite in float32; got {value}")
+    return float(value)
+
+
+def as_logp(who: str, name: str, value: Any) -> float:
+    """A number that is no truth value, which is what five positional arguments of ``env.step`` would bring here."""
+    if isinstance(value, bool | np.bool_):
+        raise TypeError(
+            f"{who}: {name} must be a number, the log-propensity of the action; got {value}. It comes after done: pass"
+            " truncated=... by name."
+        )
+    return as_number(who, name, value)
 
 
 def as_truth(who: str, name: str, value: Any) -> bool:

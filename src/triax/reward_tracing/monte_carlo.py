@@ -1,5 +1,7 @@
 """Monte Carlo reward tracing."""
 
+from typing import Any
+
 from jaxtyping import ArrayLike
 
 from triax.reward_tracing.inputs import as_discount
@@ -24,8 +26,20 @@ class MonteCarlo(RewardTracer):
     """
 
     def __init__(self, gamma: ArrayLike):
-        self.gamma = as_discount("MonteCarlo", "gamma", gamma)
+        self.gamma = gamma
         super().__init__()
+
+    @property
+    def gamma(self) -> float:
+        """The discount factor; it may change between steps."""
+        return self._gamma
+
+    @gamma.setter
+    def gamma(self, gamma: Any) -> None:
+        self._gamma = as_discount("MonteCarlo", "gamma", gamma)
+
+    def _facts(self) -> list[str]:
+        return [f"gamma={self.gamma:g}"]
 
     def reset(self) -> None:
         """Forget all cached steps."""

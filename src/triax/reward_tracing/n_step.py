@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import islice
+from typing import Any
 
 import numpy as np
 from jaxtyping import ArrayLike
@@ -32,10 +33,30 @@ class NStep(RewardTracer):
     """
 
     def __init__(self, n: int | np.integer, gamma: ArrayLike, record_extra_info: bool = False):
-        self.n = as_count("NStep", "n", n)
-        self.gamma = as_discount("NStep", "gamma", gamma)
+        self.n, self.gamma = n, gamma
         self.record_extra_info = bool(record_extra_info)
         super().__init__()
+
+    @property
+    def n(self) -> int:
+        """The number of steps; it may change between episodes."""
+        return self._n
+
+    @n.setter
+    def n(self, n: Any) -> None:
+        self._n = as_count("NStep", "n", n)
+
+    @property
+    def gamma(self) -> float:
+        """The discount factor; it may change between steps."""
+        return self._gamma
+
+    @gamma.setter
+    def gamma(self, gamma: Any) -> None:
+        self._gamma = as_discount("NStep", "gamma", gamma)
+
+    def _facts(self) -> list[str]:
+        return [f"n={self.n}", f"gamma={self.gamma:g}"]
 
     def __bool__(self) -> bool:
         if self._ended:

@@ -1,15 +1,16 @@
 """What reward tracers share: the steps of the running episode that are not yet part of a transition."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections import deque
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 from jaxtyping import ArrayLike, PyTree
 
 from triax.core.errors import EpisodeDoneError, InsufficientCacheError
-from triax.reward_tracing.inputs import as_number, as_shared_row, as_truth, as_weight, check_alike
+from triax.core.sealed import Sealed, refuse_new_attribute
+from triax.reward_tracing.inputs import as_logp, as_number, as_shared_row, as_truth, as_weight, check_alike
 from triax.reward_tracing.transition_batch import TransitionBatch
 
 
@@ -24,7 +25,7 @@ class Step(NamedTuple):
     s_next: PyTree
 
 
-class RewardTracer(ABC):
+class RewardTracer(metaclass=Sealed):
     """Turns single steps into transitions: ``add`` a step, then ``while tracer: batch = tracer.pop()``.
 
     An episode ends with ``done`` (terminated: no bootstrap) or with ``truncated`` (bootstraps from its own
@@ -50,6 +51,17 @@ class RewardTracer(ABC):
 
     def __len__(self) -> int:
         return len(self._steps)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        refuse_new_attribute(self, name)
+        object.__setattr__(self, name, value)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join([*self._facts(), f'{len(self)} steps cached'])})"
+
+    def _facts(self) -> list[str]:
+        """What a subclass prints of its arguments."""
+        return []
 
     @abstractmethod
     def __bool__(self) -> bool:
@@ -77,8 +89,8 @@ class RewardTracer(ABC):
         is the log-propensity of ``a`` in nats, ``w`` a positive sample weight. Everything is copied.
 
         Raises ``EpisodeDoneError`` while steps of a finished episode are cached, ``TypeError`` and
-        ``ValueError`` for what is no (finite) number, for shapes that change and for ``s_next`` on some
-        steps only. A refused step changes nothing.
+        ``ValueError`` for what is no number that is finite in float32, for a truth value as ``logp``, for shapes
+        that change and for ``s_next`` on some steps only. A refused step changes nothing.
         """
         who = type(self).__name__
         if self._ended and self._steps:
@@ -95,7 +107,7 @@ class RewardTracer(ABC):
             state,
             as_shared_row(who, "a", a),
             as_number(who, "r", r),
-            as_number(who, "logp", logp),
+            as_logp(who, "logp", logp),
             as_weight(who, "w", w),
             next_state,
         )

@@ -8,9 +8,11 @@ from typing import Any
 import jax
 from jaxtyping import PyTree
 
+from triax.core.printing import pretty_repr
+
 
 @jax.tree_util.register_dataclass
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Trajectory:
     """``time`` steps of ``batch`` parallel streams: leaves are ``[time, batch, ...]``, except in ``carry``.
 
@@ -53,6 +55,9 @@ class Trajectory:
     is_start: Any = None
     gamma: float = dataclasses.field(default=0.99, metadata={"static": True})
     burn_in: int = dataclasses.field(default=0, metadata={"static": True})
+
+    def __repr__(self) -> str:
+        return pretty_repr(self)
 
     @property
     def num_steps(self) -> int:

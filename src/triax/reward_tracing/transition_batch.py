@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import ArrayLike, PyTree
 
 from triax.core.printing import pretty_repr
-from triax.reward_tracing.inputs import as_discount, as_number, as_row, as_truth, as_weight
+from triax.reward_tracing.inputs import as_discount, as_logp, as_number, as_row, as_truth, as_weight
 
 FIELDS = ("S", "A", "logP", "Rn", "In", "S_next", "A_next", "logP_next", "W", "idx", "extra_info")
 _BATCHED_TREES = ("S", "A", "S_next", "A_next")
@@ -130,10 +130,10 @@ class TransitionBatch:
         who = "TransitionBatch.from_single"
         discount = as_discount(who, "gamma", gamma)
         numbers = {
-            "logP": as_number(who, "logp", logp),
+            "logP": as_logp(who, "logp", logp),
             "Rn": as_number(who, "r", r),
             "In": 0.0 if as_truth(who, "done", done) else discount,
-            "logP_next": None if logp_next is None else as_number(who, "logp_next", logp_next),
+            "logP_next": None if logp_next is None else as_logp(who, "logp_next", logp_next),
             "W": as_weight(who, "w", w),
         }
         trees = {"S": s, "A": a, "S_next": s_next, "A_next": a_next, "extra_info": extra_info}

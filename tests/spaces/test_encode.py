@@ -1,6 +1,7 @@
 import collections
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from gymnasium import spaces
@@ -177,3 +178,29 @@ def test_traced_batches_have_their_shapes_checked_only():
 def test_device_arrays_stay_where_they_are():
     batch = jax.device_put(sample_batch(spaces.Box(-1, 1, (2,)), 4, 0))
     assert encode_batch(spaces.Box(-1, 1, (2,)), batch) is batch
+
+
+@pytest.mark.parametrize(
+    ("space", "given", "fits"),
+    [
+        (spaces.Discrete(3), jnp.array([1.5]), False),
+        (spaces.Discrete(3), jnp.array([1.0]), False),  # values are not looked at
+        (spaces.Discrete(3), jnp.array([1], jnp.int8), True),
+        (spaces.Discrete(2), jnp.array([True]), True),
+        (spaces.MultiDiscrete([3, 3]), jnp.ones((1, 2)), False),
+        (spaces.MultiBinary(2), jnp.ones((1, 2)), False),
+        (spaces.MultiBinary(2), jnp.ones((1, 2), bool), True),
+        (spaces.Box(0, 255, (2,), np.uint8), jnp.ones((1, 2)), False),
+        (spaces.Box(-1, 1, (2,)), jnp.ones((1, 2), jnp.bfloat16), True),
+        (spaces.Box(-1, 1, (2,)), jnp.ones((1, 2), int), True),
+        (spaces.Box(-1, 1, (2,)), jnp.ones((1, 2), complex), False),
+    ],
+)
+def test_device_arrays_whose_dtype_would_lose_values_are_refused(space, given, fits):
+    encode = batch_encoder(space, who="QLearning", argument="batch.A")
+    if fits:
+        np.testing.assert_array_equal(encode(given), given)
+        assert encode(given).dtype == encode(np.array(given, np.float32)).dtype
+        return
+    with pytest.raises(ValueError, match=rf"QLearning: batch\.A must be .*got an array of {given.dtype} on the device"):
+        encode(given)

@@ -4,6 +4,7 @@ import functools
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
@@ -16,7 +17,8 @@ def batch_encoder(space: spaces.Space, *, who: str, argument: str) -> Encoder:
     """As :func:`triax.spaces.encoder` for a batch: every leaf has the batch on axis 0.
 
     The function also raises a ``ValueError`` when leaves differ in the length of the batch. Leaves that are
-    JAX arrays (traced ones too) stay on the device: their shapes are checked, their values are not looked at.
+    JAX arrays (traced ones too) stay on the device: their shapes and the kinds of their dtypes are checked (no
+    floats for integers), their values are not looked at.
     """
     check_space(space, who=who, argument=argument)
     place = f"{who}: {argument}"
@@ -73,6 +75,14 @@ def _(space: Any, place: str) -> Encoder:
     return dict_encoder(space, place, _batch_encoder)
 
 
+def _cast(batch: jax.Array, dtype: np.dtype, place: str, space: spaces.Space) -> jax.Array:
+    """An array on the device in ``dtype``; refused where the kind of its own tells that values would change."""
+    kinds = (bool, jnp.integer, jnp.floating) if dtype.kind == "f" else (bool, jnp.integer)
+    if any(jnp.issubdtype(batch.dtype, kind) for kind in kinds):
+        return batch.astype(dtype)
+    raise misfit(place, space, f"got an array of {batch.dtype} on the device, expected {dtype}")
+
+
 def _leaf_encoder(
     space: spaces.Space, place: str, shape: tuple[int, ...], dtype: np.dtype, limits: tuple[Any, Any] | None
 ) -> Encoder:
@@ -88,7 +98,7 @@ def _leaf_encoder(
             expected = ", ".join(["batch", *map(str, shape)])
             raise misfit(place, space, f"got shape {found}, expected ({expected})")
         if on_device:
-            return batch if batch.dtype == dtype else batch.astype(dtype)
+            return batch if batch.dtype == dtype else _cast(batch, dtype, place, space)
         if limits is not None:
             outside = (batch < limits[0]) | (batch > limits[1])
             if np.count_nonzero(outside):

@@ -19,6 +19,8 @@ from triax import (
     td_learning,
     typing,
     utils,
+    value_losses,
+    value_transforms,
     wrappers,
 )
 from triax._version import __version__
@@ -39,7 +41,6 @@ from triax.functions import (
     TransitionModel,
     V,
 )
-from triax.losses import value_losses, value_transforms
 from triax.spaces import safe_sample
 
 __all__ = [

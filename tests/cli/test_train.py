@@ -8,8 +8,11 @@ import sys
 import time
 from pathlib import Path
 
+import gymnasium
+import numpy as np
 import pytest
 
+import triax
 from triax.cli import main
 from triax.runs import Run
 
@@ -70,7 +73,10 @@ def test_the_same_seed_gives_the_same_run(trained, tmp_path):
 
 def test_a_used_directory_is_not_overwritten_unasked(trained, capsys):
     assert run("train", "dqn", "CartPole-v1", "--run-dir", trained, *QUICK) == 1
-    assert "not empty" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert "not empty" in error
+    assert "--overwrite" in error
+    assert "overwrite=True" not in error
     assert Run.open(trained).checkpoints.latest_step() == 600
 
 
@@ -79,6 +85,9 @@ def test_a_used_directory_is_not_overwritten_unasked(trained, capsys):
     [
         (("train", "dqn", "NoSuchEnv-v0"), "NoSuchEnv"),
         (("train", "dqn", "Pendulum-v1"), "Discrete"),
+        (("train", "dqn", "nomod:X-v0"), "'nomod:X-v0' cannot be made: No module named 'nomod'"),
+        (("train", "dqn", "a:b:c"), "'a:b:c' is no name of an environment: expected Name-v0 or module:Name-v0"),
+        (("train", "dqn", "json:X-v0"), "'json:X-v0' cannot be made"),
         (("evaluate", "/nowhere"), "holds no run"),
     ],
 )
@@ -149,13 +158,130 @@ def test_overwriting_leaves_nothing_of_the_earlier_run(tmp_path, capsys):
 
 @pytest.mark.parametrize(
     ("option", "value"),
-    [("--eval-every", 0), ("--batch-size", 0), ("--total-steps", 0), ("--learning-rate", -1), ("--seed", -1)],
+    [
+        ("--eval-every", 0),
+        ("--batch-size", 0),
+        ("--total-steps", 0),
+        ("--learning-rate", -1),
+        ("--learning-rate", "inf"),
+        ("--hidden", 0),
+        ("--seed", -1),
+        ("--seed", 99999999999999999999),
+    ],
 )
-def test_numbers_that_make_no_sense_are_refused_before_a_directory_is_made(option, value, tmp_path):
+def test_numbers_that_make_no_sense_are_refused_before_a_directory_is_made(option, value, tmp_path, capsys):
     path = tmp_path / "e"
     assert run("train", "dqn", "CartPole-v1", "--run-dir", path, option, value) == 2
     assert not path.exists()
+    error = capsys.readouterr().err
+    assert option[2:].replace("-", "_") in error
+    assert "dummy" not in error
+
+
+@pytest.mark.parametrize(("option", "value"), [("--episodes", 0), ("--seed", 99999999999999999999), ("--seed", -1)])
+def test_evaluate_refuses_them_too(option, value, trained, capsys):
+    assert run("evaluate", trained, option, value) == 2
+    assert f"{option[2:]} must be" in capsys.readouterr().err
 
 
 def test_a_buffer_too_small_to_learn_from_is_refused(tmp_path):
     assert run("train", "dqn", "CartPole-v1", "--run-dir", tmp_path / "f", "--buffer-size", 10) == 2
+
+
+# ------------------------------------------------------------------ what is said
+
+
+def test_the_version_is_printed(capsys):
+    assert run("--version") == 0
+    assert capsys.readouterr().out == f"triax {triax.__version__}\n"
+
+
+def test_help_describes_the_program_and_its_arguments(capsys):
+    assert run("--help") == 0
+    assert "Reinforcement learning on JAX" in capsys.readouterr().out
+    assert run("train", "dqn", "--help") == 0
+    assert "usage: triax train dqn [-h] [DQN OPTIONS] ENV" in capsys.readouterr().out
+    assert run("evaluate", "--help") == 0
+    assert "usage: triax evaluate [-h] RUN" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("goal", "said"), [("1", "(goal of 1 reached)"), ("1e6", "(goal of 1e+06 not reached)")])
+def test_the_last_lines_tell_whether_the_goal_was_reached(goal, said, tmp_path, capsys):
+    arguments = ["--run-dir", tmp_path / "g", *QUICK, "--total-steps", "300", "--stop-at", goal]
+    assert run("train", "dqn", "CartPole-v1", *arguments) == 0
+    output = capsys.readouterr().out
+    assert said in output
+    assert "average return while exploring" in output
+
+
+def test_evaluate_makes_the_agent_that_the_config_names(trained, capsys):
+    config = trained / "config.json"
+    text = config.read_text()
+    try:
+        changed = json.loads(text)
+        assert changed["config"]["algorithm"] == "dqn"
+        changed["config"]["algorithm"] = "alchemy"
+        config.write_text(json.dumps(changed))
+        assert run("evaluate", trained) == 1
+        assert "was trained with the algorithm 'alchemy'; known are: dqn" in capsys.readouterr().err
+    finally:
+        config.write_text(text)
+
+
+# ------------------------------------------------------------------ Ctrl-C early
+
+
+class InterruptedEnv(gymnasium.Env):
+    """An endless episode in which a signal comes at the third step."""
+
+    observation_space = gymnasium.spaces.Box(-1, 1, (2,))
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        self.step_count = 0
+        return np.zeros(2, np.float32), {}
+
+    def step(self, action):
+        self.step_count += 1
+        if self.step_count == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+        return np.zeros(2, np.float32), 1.0, False, False, {}
+
+
+def test_ctrl_c_before_the_first_episode_has_ended_keeps_a_checkpoint(tmp_path, capsys):
+    gymnasium.register("Interrupted-v0", InterruptedEnv)
+    try:
+        path = tmp_path / "h"
+        assert run("train", "dqn", "Interrupted-v0", "--run-dir", path, "--hidden", "4") == 130
+    finally:
+        gymnasium.registry.pop("Interrupted-v0")
+    assert Run.open(path).checkpoints.latest_step() == 3
+    assert "Stopped after 3 steps" in capsys.readouterr().out
+
+
+def test_ctrl_c_while_a_run_is_set_up_still_leaves_a_whole_one(tmp_path, monkeypatch, capsys):
+    from triax.cli import environments, train
+
+    calls = []
+
+    def interrupted_once(name):
+        calls.append(name)
+        if len(calls) == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+        return environments.make_env(name)
+
+    monkeypatch.setattr(train, "make_env", interrupted_once)
+    path = tmp_path / "i"
+    assert run("train", "dqn", "CartPole-v1", "--run-dir", path, "--hidden", "4") == 130
+    assert Run.open(path).checkpoints.latest_step() == 1
+
+
+def test_ctrl_c_elsewhere_ends_with_a_line_and_130(trained, monkeypatch, capsys):
+    from triax.cli import evaluate
+
+    def interrupted(name):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(evaluate, "make_env", interrupted)
+    assert run("evaluate", trained) == 130
+    assert capsys.readouterr().err == "triax: interrupted\n"

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from triax.core.numbers import check_number
+from triax.core.numbers import check_count, check_number
 
 
 @pytest.mark.parametrize(
@@ -38,3 +38,13 @@ def test_what_is_no_number_is_a_type_error(value):
 def test_a_number_out_of_bounds_is_a_value_error_that_tells_them(value, bounds, wanted):
     with pytest.raises(ValueError, match=f"Rule: x must be {wanted}; got"):
         check_number("Rule", "x", value, **bounds)
+
+
+def test_a_count_is_an_integer_that_is_large_enough():
+    assert check_count("Agent", "n", np.int64(3)) == 3
+    for value in (1.0, True, None, "3"):
+        with pytest.raises(TypeError, match="Agent: n must be an int; got"):
+            check_count("Agent", "n", value)
+    with pytest.raises(ValueError, match="Agent: n must be at least 1; got 0"):
+        check_count("Agent", "n", 0)
+    assert check_count("Agent", "n", 0, low=0) == 0

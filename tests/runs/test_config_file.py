@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import triax
 from triax.core.json_files import NON_FINITE
-from triax.runs import ConfigError, decode_config, encode_config, load_config, save_config
+from triax.runs import ConfigError, decode_config, encode_config, load_config, read_config, save_config
 
 
 class Mode(enum.Enum):
@@ -181,3 +181,15 @@ def test_other_schemas_and_broken_files_are_refused_by_path(tmp_path):
         path.write_text(text)
         with pytest.raises(ValueError, match=message):
             load_config(path, Adam)
+
+
+def test_a_config_can_be_read_without_its_class(tmp_path):
+    @dataclasses.dataclass(frozen=True)
+    class Settings:
+        algorithm: str = "dqn"
+
+    save_config(tmp_path / "c.json", Settings())
+    assert read_config(tmp_path / "c.json") == {"class": "Settings", "algorithm": "dqn"}
+    (tmp_path / "d.json").write_text("{}")
+    with pytest.raises(ConfigError, match="expected a config of schema"):
+        read_config(tmp_path / "d.json")

@@ -78,3 +78,20 @@ assert matplotlib.rcParams._get_backend_or_none() is None
 """
     subprocess.run([sys.executable, "-c", code], check=True)
     assert (tmp_path / "a.png").exists()
+
+
+def test_the_legend_covers_nothing_of_what_is_drawn(tmp_path, monkeypatch):
+    from matplotlib.figure import Figure
+
+    figures = []
+    save = Figure.savefig
+    monkeypatch.setattr(Figure, "savefig", lambda self, *args, **kw: (figures.append(self), save(self, *args, **kw)))
+    steps = range(0, 1000, 10)  # returns that fill the whole picture, in every corner
+    content = rows(steps, "episode/return", np.tile([0.0, 1.0], 50))
+    content += rows([0, 250, 500, 750, 990], "eval/episode_reward/mean", [0.5] * 5)
+    content += rows([0, 250, 500, 750, 990], "eval/episode_reward/std", [0.5] * 5)
+    plot_learning_curve(MetricsLog(content, 0, 0), tmp_path / "a.png")
+    (figure,) = figures
+    (axes,), (legend,) = figure.axes, figure.legends
+    assert not legend.get_window_extent().overlaps(axes.get_tightbbox())
+    assert figure.bbox.containsx(legend.get_window_extent().x0) and figure.bbox.containsx(legend.get_window_extent().x1)

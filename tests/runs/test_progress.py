@@ -124,3 +124,10 @@ def test_an_update_that_shows_nothing_takes_no_time():
         for step in range(10_000):
             progress.update(step)
         assert (time.perf_counter() - began) / 10_000 < 1e-4  # about 2e-7 without beartype
+
+
+def test_the_mean_return_may_have_another_name(clock):
+    progress, lines = plain(100, return_label="average return while exploring")
+    with progress:
+        progress.update(50, mean_return=7)
+    assert "| average return while exploring 7 |" in lines()[0]

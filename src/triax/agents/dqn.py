@@ -8,6 +8,7 @@ from gymnasium.spaces import Discrete
 from jaxtyping import PyTree
 
 from triax.agents.default_networks import ActionValues
+from triax.core.numbers import check_count, check_number
 from triax.core.schedules import StepwiseLinearFunction
 from triax.experience_replay import PrioritizedReplayBuffer, SimpleReplayBuffer
 from triax.functions import EpsilonGreedy, Q
@@ -51,17 +52,15 @@ class DQNConfig:
     """Gradients are scaled down to this norm."""
 
     def __post_init__(self) -> None:
-        positive = ("learning_rate", "n_step", "buffer_size", "batch_size", "update_every", "epsilon_steps")
-        for name in (*positive, "max_grad_norm"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"DQN: {name} must be positive; got {getattr(self, name)}.")
+        for name in ("n_step", "buffer_size", "batch_size", "update_every", "epsilon_steps"):
+            check_count("DQN", name, getattr(self, name))
+        check_count("DQN", "learning_starts", self.learning_starts, low=0)
+        for name in ("learning_rate", "max_grad_norm"):
+            check_number("DQN", name, getattr(self, name), positive=True)
         for name in ("gamma", "tau", "epsilon_start", "epsilon_final"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"DQN: {name} must be in [0, 1]; got {getattr(self, name)}.")
-        if not all(width > 0 for width in self.hidden):
-            raise ValueError(f"DQN: hidden must hold positive widths; got {self.hidden}.")
-        if self.learning_starts < 0:
-            raise ValueError(f"DQN: learning_starts must not be negative; got {self.learning_starts}.")
+            check_number("DQN", name, getattr(self, name), low=0, high=1)
+        for width in self.hidden:
+            check_count("DQN", "each width of hidden", width)
         if self.buffer_size < max(self.learning_starts, self.batch_size):
             raise ValueError(
                 f"DQN: buffer_size must hold learning_starts and batch_size, or learning never begins; got"

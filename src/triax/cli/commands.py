@@ -14,8 +14,8 @@ from triax.agents import DQNConfig
 class TrainDQN:
     """Train DQN on a Gymnasium environment with Discrete actions. Ctrl-C stops and keeps what was learned."""
 
-    env: tyro.conf.Positional[str]
-    """Gymnasium id, e.g. CartPole-v1."""
+    env: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="ENV")]]
+    """Gymnasium id, e.g. CartPole-v1; module:Name-v0 imports the module that registers it."""
     seed: int = 0
     """Decides everything that is random."""
     total_steps: int = 100_000
@@ -37,10 +37,8 @@ class TrainDQN:
 
     def __post_init__(self) -> None:
         for name in ("total_steps", "eval_every", "eval_episodes"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1; got {getattr(self, name)}.")
-        if not 0 <= self.seed < 2**31:
-            raise ValueError(f"seed must be in [0, 2^31); got {self.seed}.")
+            _check_positive(name, getattr(self, name))
+        _check_seed(self.seed)
         if self.stop_at is not None and math.isnan(self.stop_at):
             raise ValueError("stop_at must be a number; got nan.")
 
@@ -58,7 +56,7 @@ class Train:
 class Evaluate:
     """Play episodes with the greedy policy of a run, and print mean and spread of their returns."""
 
-    run: tyro.conf.Positional[Path]
+    run: tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="RUN")]]
     """The directory of the run."""
     episodes: int = 20
     """How many episodes."""
@@ -68,8 +66,28 @@ class Evaluate:
     """Take the weights at the end of training instead of the best ones."""
 
     def __post_init__(self) -> None:
-        if self.episodes < 1:
-            raise ValueError(f"episodes must be at least 1; got {self.episodes}.")
+        _check_positive("episodes", self.episodes)
+        _check_seed(self.seed)
 
 
-Command = Annotated[Train, tyro.conf.subcommand("train")] | Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
+@dataclass(frozen=True)
+class Arguments:
+    """Reinforcement learning on JAX: train an agent, evaluate what it has learned."""
+
+    triax: tyro.conf.OmitSubcommandPrefixes[
+        tyro.conf.OmitArgPrefixes[
+            Annotated[Train, tyro.conf.subcommand("train")] | Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
+        ]
+    ]
+    version: tyro.conf.FlagCreatePairsOff[bool] = False
+    """Print the version and exit."""
+
+
+def _check_positive(name: str, value: int) -> None:
+    if value < 1:
+        raise ValueError(f"{name} must be at least 1; got {value}.")
+
+
+def _check_seed(seed: int) -> None:
+    if not 0 <= seed < 2**31:
+        raise ValueError(f"seed must be in [0, 2^31); got {seed}.")

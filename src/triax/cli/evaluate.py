@@ -1,9 +1,8 @@
 """``triax evaluate``: what a run has learned."""
 
-import gymnasium
-
-from triax.agents import DQN
-from triax.cli.commands import Evaluate, TrainDQN
+from triax.cli.algorithms import algorithm_of
+from triax.cli.commands import Evaluate
+from triax.cli.environments import make_env
 from triax.loops import evaluate
 from triax.runs import Run
 
@@ -11,9 +10,10 @@ from triax.runs import Run
 def evaluate_run(command: Evaluate) -> int:
     """Print mean and spread of the returns; the exit code."""
     run = Run.open(command.run)
-    config = run.load_config(TrainDQN)
-    env = gymnasium.make(config.env)
-    agent = DQN(env, config.agent, total_steps=config.total_steps, seed=config.seed)
+    algorithm = algorithm_of(run)
+    config = run.load_config(algorithm.command)
+    env = make_env(config.env)
+    agent = algorithm.make_agent(config, env)
     store = run.checkpoints if command.last or run.best.latest_step() is None else run.best
     checkpoint = store.load(agent.weights())
     agent.set_weights(checkpoint.tree)

@@ -3,11 +3,13 @@
 import math
 import time
 from pathlib import Path
+from typing import Any
 
 import gymnasium
 
-from triax.agents import DQN
+from triax.cli.algorithms import ALGORITHMS
 from triax.cli.commands import TrainDQN
+from triax.cli.environments import make_env
 from triax.loops import Progressed, evaluate, run_gymnasium
 from triax.runs import CleanInterrupt, Progress, Run
 from triax.wrappers import TrainMonitor
@@ -15,28 +17,44 @@ from triax.wrappers import TrainMonitor
 
 def train(command: TrainDQN) -> int:
     """Train, leave a run directory, and print where; the exit code."""
-    env = TrainMonitor(gymnasium.make(command.env))
-    agent = DQN(env, command.agent, total_steps=command.total_steps, seed=command.seed)
-    path = command.run_dir or Path("runs") / f"{command.algorithm}-{command.env.replace('/', '_')}-{command.seed}"
-    with (
-        Run.create(path, command, overwrite=command.overwrite) as run,
-        Evaluator(command, agent, run) as evaluator,
-    ):
+    with CleanInterrupt() as interrupt:  # from the start: an early Ctrl-C also leaves a whole run
+        env = TrainMonitor(make_env(command.env))
+        agent = ALGORITHMS[command.algorithm].make_agent(command, env)
         began = time.monotonic()
-        progress = Progress(command.total_steps, description=f"{command.algorithm} {command.env}")
-        with progress, CleanInterrupt() as interrupt:
+        with _create_run(command) as run, Evaluator(command, agent, run) as evaluator:
+            progress = Progress(
+                command.total_steps,
+                description=f"{command.algorithm} {command.env}",
+                return_label="average return while exploring",
+            )
             hooks = [
                 EpisodeLog(env, run),
                 evaluator,
                 lambda p: progress.update(p.step, env.avg_G if env.ep > 1 else None),
                 lambda p: interrupt.requested,
             ]
-            steps = run_gymnasium(agent, env, command.total_steps, hooks=hooks, seed=command.seed)
+            with progress:
+                steps = run_gymnasium(agent, env, command.total_steps, hooks=hooks, seed=command.seed)
             evaluator.save_last(steps)
             curve = _write_curve(run, command)
         env.close()
     _report(run, evaluator, steps, time.monotonic() - began, curve, stopped=interrupt.requested)
     return 130 if interrupt.requested else 0
+
+
+def _create_run(command: TrainDQN) -> Run:
+    path = command.run_dir or Path("runs") / f"{command.algorithm}-{_as_file_name(command.env)}-{command.seed}"
+    try:
+        return Run.create(path, command, overwrite=command.overwrite)
+    except FileExistsError as error:
+        if not path.is_dir():
+            raise
+        hint = "Try another --run-dir, or --overwrite to replace an earlier run there."
+        raise FileExistsError(f"{path} is not empty. {hint}") from error
+
+
+def _as_file_name(env: str) -> str:
+    return env.replace("/", "_").replace(":", "_")
 
 
 class EpisodeLog:
@@ -61,13 +79,18 @@ class EpisodeLog:
 class Evaluator:
     """Evaluates the greedy policy now and then, keeps the best weights, and stops when the goal is reached."""
 
-    def __init__(self, command: TrainDQN, agent: DQN, run: Run) -> None:
+    def __init__(self, command: TrainDQN, agent: Any, run: Run) -> None:
         self._command, self._agent, self._run = command, agent, run
-        self._env = gymnasium.make(command.env)
+        self._env: gymnasium.Env = make_env(command.env)
         threshold = self._env.spec.reward_threshold if self._env.spec else None
         goal = command.stop_at if command.stop_at is not None else threshold
-        self._goal = math.inf if goal is None else goal
+        self.goal: float = math.inf if goal is None else goal
         self.best: float = -math.inf
+
+    @property
+    def num_episodes(self) -> int:
+        """Episodes of each evaluation."""
+        return self._command.eval_episodes
 
     def __enter__(self) -> "Evaluator":
         return self
@@ -93,7 +116,7 @@ class Evaluator:
         if mean > self.best:
             self.best = mean
             self._run.best.save(progressed.step, self._agent.weights(), {"eval_mean": mean})
-        return mean >= self._goal
+        return mean >= self.goal
 
     def save_last(self, step: int) -> None:
         """The weights at the end of training."""
@@ -110,5 +133,12 @@ def _write_curve(run: Run, command: TrainDQN) -> Path | None:
 def _report(run: Run, evaluator: Evaluator, steps: int, seconds: float, curve: Path | None, *, stopped: bool) -> None:
     print(f"{'Stopped' if stopped else 'Done'} after {steps:,} steps in {seconds:.0f} s.")
     if math.isfinite(evaluator.best):
-        print(f"Best mean return over {evaluator._command.eval_episodes} evaluation episodes: {evaluator.best:.1f}")
+        goal = f" ({_about_goal(evaluator)})" if math.isfinite(evaluator.goal) else ""
+        episodes = evaluator.num_episodes
+        print(f"Best mean return over {episodes} evaluation episodes: {evaluator.best:.1f}{goal}")
     print(f"Run: {run.path}  ({f'curve: {curve.name}; ' if curve else ''}evaluate with: triax evaluate {run.path})")
+
+
+def _about_goal(evaluator: Evaluator) -> str:
+    outcome = "reached" if evaluator.best >= evaluator.goal else "not reached"
+    return f"goal of {evaluator.goal:g} {outcome}"

@@ -32,7 +32,7 @@ from triax.core.moments import (
     update_moments,
 )
 from triax.core.noise import OrnsteinUhlenbeckNoise
-from triax.core.numbers import check_number, check_seed
+from triax.core.numbers import check_count, check_number, check_seed
 from triax.core.pickling import refuse_pickle
 from triax.core.printing import pretty_print, pretty_repr
 from triax.core.schedules import StepwiseLinearFunction
@@ -78,6 +78,7 @@ __all__ = [
     "as_raw_key",
     "batch_to_single",
     "check_array",
+    "check_count",
     "check_number",
     "check_seed",
     "chunks_pow2",

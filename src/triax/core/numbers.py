@@ -34,6 +34,16 @@ def check_number(
     raise ValueError(f"{who}: {name} must be {_wanted(low, high, positive)}; got {number}.")
 
 
+def check_count(who: str, name: str, value: Any, *, low: int = 1) -> int:
+    """``value`` as an int; ``TypeError`` unless it is an integer, ``ValueError`` if it is below ``low``."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Integral):
+        raise TypeError(f"{who}: {name} must be an int; got {value!r}.")
+    number = int(value)
+    if number < low:
+        raise ValueError(f"{who}: {name} must be at least {low}; got {number}.")
+    return number
+
+
 def check_seed(name: str, seed: Any) -> int:
     """A seed as an int in [0, 2^32), which is what keys tell apart.
 

@@ -8,7 +8,7 @@ from triax.runs.checkpoints import (
     load_metadata,
     save_checkpoint,
 )
-from triax.runs.config_file import ConfigError, decode_config, encode_config, load_config, save_config
+from triax.runs.config_file import ConfigError, decode_config, encode_config, load_config, read_config, save_config
 from triax.runs.interrupt import CleanInterrupt
 from triax.runs.learning_curve import plot_learning_curve
 from triax.runs.metrics_file import MetricsLog, MetricsWriter, read_metrics
@@ -31,6 +31,7 @@ __all__ = [
     "load_config",
     "load_metadata",
     "plot_learning_curve",
+    "read_config",
     "read_metrics",
     "save_checkpoint",
     "save_config",

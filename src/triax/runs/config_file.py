@@ -46,14 +46,23 @@ def load_config(path: str | os.PathLike, cls: type[Config]) -> Config:
     Raises ``ConfigError`` naming the field that is unknown, missing or has a value of another type; fields
     with defaults too must be there.
     """
+    content = read_config(path)
+    try:
+        return decode_config(cls, content)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from error
+
+
+def read_config(path: str | os.PathLike) -> Any:
+    """The config of such a file in terms of JSON, for whoever does not know its class yet.
+
+    Raises ``ConfigError`` when it is no file of this schema.
+    """
     content = read_json(path)
     found = content.get("schema") if isinstance(content, dict) else None
     if found != SCHEMA or "config" not in content:
         raise ConfigError(f"{path}: expected a config of schema {SCHEMA}, got schema {found!r}.")
-    try:
-        return decode_config(cls, content["config"])
-    except ConfigError as error:
-        raise ConfigError(f"{path}: {error}") from error
+    return content["config"]
 
 
 @functools.singledispatch

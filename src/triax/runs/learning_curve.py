@@ -126,7 +126,8 @@ def _dress(axes: "Axes", title: str) -> None:
     axes.grid(axis="y", color="#e4e7eb", linewidth=0.8)
     axes.set_axisbelow(True)
     axes.margins(x=0.02)
-    axes.legend(frameon=True, framealpha=0.85, edgecolor="none", fontsize=9, labelcolor=_INK, markerscale=1.5)
+    # Below the axes, where it covers nothing: "best" does not see the bars of evaluations.
+    axes.figure.legend(loc="outside lower center", ncols=4, frameon=False, fontsize=9, labelcolor=_INK, markerscale=1.5)
 
 
 def _has(log: MetricsLog, name: str) -> bool:

@@ -23,6 +23,7 @@ class Progress:
         total: the step at which the run is done.
         start: the step at which it begins: not 0 when resumed.
         description: what comes first in the bar and in each line.
+        return_label: what the mean return is called.
         console: where to; ``None`` is the standard output. A live bar is drawn there if it is a terminal,
             else a line is written every ``plain_interval`` seconds and at the end.
         live_interval: seconds between two pictures of the bar.
@@ -36,6 +37,7 @@ class Progress:
         *,
         start: int = 0,
         description: str = "",
+        return_label: str = "return",
         console: "Console | None" = None,
         plain_interval: int | float = 10.0,
         live_interval: int | float = 0.25,
@@ -45,7 +47,7 @@ class Progress:
         self.total = total
         self.step = start
         self.mean_return: Any = None
-        self._description = description
+        self._description, self._return_label = description, return_label
         self._console = console or Console()
         live = self._console.is_terminal and not self._console.is_dumb_terminal
         self._bar = _bar(self._console) if live else None
@@ -99,7 +101,7 @@ class Progress:
         speed = self._speed.per_second()
         parts = ["- steps/s" if speed is None else f"{speed:,.0f} steps/s"]
         if self.mean_return is not None:
-            parts.append(f"return {float(np.asarray(self.mean_return)):.4g}")
+            parts.append(f"{self._return_label} {float(np.asarray(self.mean_return)):.4g}")
         left = self.total - self.step
         if self._over or left <= 0 or not speed:
             return [*parts, f"{_clock_time(now - self._began)} elapsed"]

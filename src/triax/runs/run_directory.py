@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from triax.runs.checkpoint_store import CheckpointStore
-from triax.runs.config_file import encode_config, load_config, save_config
+from triax.runs.config_file import encode_config, load_config, read_config, save_config
 from triax.runs.learning_curve import plot_learning_curve
 from triax.runs.metrics_file import MetricsLog, MetricsWriter, read_metrics
 
@@ -94,6 +94,10 @@ class Run:
         if not (run.path / _CONFIG).is_file():
             raise FileNotFoundError(f"Run: {run.path} holds no run: expected a {_CONFIG} there.")
         return run
+
+    def read_config(self) -> Any:
+        """The run's config in terms of JSON: see :func:`~triax.runs.read_config`."""
+        return read_config(self.path / _CONFIG)
 
     def load_config(self, config_class: type[Config]) -> Config:
         """The run's config: see :func:`~triax.runs.load_config`."""

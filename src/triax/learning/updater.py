@@ -88,6 +88,36 @@ class Updater(metaclass=Sealed):
         """A copy of what the loss reads at present besides the trained weights, which it leaves out."""
         return copy_arrays(self._context())
 
+    def context_with(self, **parts: Any) -> PyTree:
+        """The context with other weights and numbers than those at present: for agents that keep theirs in a pytree.
+
+        Traceable; nothing is copied. Weights are ``(params, function_state)``; of a policy made from a q-function
+        ``(number, weights of the q-function)``; lists of them where the rule works with lists.
+
+        Args:
+            parts: by name as in ``target_params`` or ``hyperparams``: functions, numbers; ``reg`` and
+                ``reg_hparams`` for the regularizer. What is not named stays as it is.
+
+        Raises:
+            TypeError: the rule reads no such part, or it is the function in training, or it does not fit.
+        """
+        context = self._context()
+        places = self._places(context)
+        for name, part in parts.items():
+            place, key = places.get(name, (None, None))
+            if place is None or place[key] is None:
+                known = sorted(name for name, (place, key) in places.items() if place[key] is not None)
+                raise TypeError(f"{self._name}.context_with: must name parts among {known}; got {name!r}.")
+            difference = describe_difference(place[key], part, name)
+            if difference is not None:
+                raise TypeError(f"{self._name}.context_with: {name} does not fit: {difference}")
+            place[key] = part
+        return context
+
+    def _places(self, context: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
+        """Where each part is in the context, which is the caller's own: a container and a key."""
+        return {}
+
     @property
     def weight_clip(self) -> tuple[float, float] | None:
         """Bounds of the sample weights ``W`` of a batch, at first ``(0, 10)``; ``None`` leaves weights as they are."""

@@ -107,6 +107,13 @@ class PolicyObjective(Updater):
             context["regularizer"] = self._regularizer.f.export_weights(self._trained)
         return context
 
+    def _places(self, context: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
+        hyperparams = context["hyperparams"]
+        places = {name: (hyperparams, name) for name in hyperparams if name != "regularizer"}
+        if self._regularizer is None:
+            return places
+        return {**places, "reg": (context, "regularizer"), "reg_hparams": (hyperparams, "regularizer")}
+
     def _loss(self, params: Any, function_state: Any, rng: Key, context: Any, batch: Any) -> tuple:
         hyperparams, (transitions, Adv) = self._resolve(context["hyperparams"]), batch
         transitions = clip_weights(transitions, context["weight_clip"])

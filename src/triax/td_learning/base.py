@@ -144,8 +144,15 @@ class TDRule(Updater):
         }
         regularizing = None
         if regularizer is not None:
-            regularizing = regularizer.f.export_weights(trained), regularizer.hyperparams
+            regularizing = [regularizer.f.export_weights(trained), regularizer.hyperparams]
         return {**super()._context(), "functions": functions, "regularizer": regularizing, "numbers": self._numbers()}
+
+    def _places(self, context: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
+        places = {name: (context[kind], name) for kind in ("functions", "numbers") for name in context[kind]}
+        regularizing = context["regularizer"]
+        if regularizing is None:
+            return places
+        return {**places, "reg": (regularizing, 0), "reg_hparams": (regularizing, 1)}
 
     def _resolve(self, context: dict, weights: Weights) -> tuple[dict, dict]:
         """``target_params`` and ``target_function_state`` inside the trace."""

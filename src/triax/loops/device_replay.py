@@ -120,8 +120,8 @@ class DeviceReplay:
         length = self.num_steps * self.num_envs
         rows = jax.tree.map(lambda leaf: jnp.zeros((length, *leaf.shape[1:]), leaf.dtype), example)
         priorities = () if self.alpha is None else Priorities(self._tree.init(), jnp.ones((), jnp.float32))
-        zero = jnp.zeros((), jnp.int32)
-        return Stored(rows, priorities), Cursor(zero, zero)
+        # Not one zero twice: a buffer is donated once.
+        return Stored(rows, priorities), Cursor(jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int32))
 
     def add(self, stored: Stored, cursor: Cursor, experience: Experience) -> tuple[Stored, Cursor]:
         """The buffer with one more step of all environments, which overwrites the oldest when it is full."""

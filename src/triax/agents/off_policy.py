@@ -1,0 +1,81 @@
+"""What agents that learn from replay add to the interface, and the weights that they keep."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+from jaxtyping import Array, Bool, PyTree
+
+from triax.agents.interface import Agent
+from triax.core.keys import Key, as_raw_key
+from triax.core.modules import SplitModule
+
+Factory = Callable[[nnx.Rngs], nnx.Module]
+"""Makes a network; it is called once for each set of weights, also under ``vmap``."""
+
+PRIORITIES = "priorities"
+"""The entry of the metrics of ``learn`` with new priorities ``[batch]`` of what was sampled; a loop takes it out."""
+
+
+@dataclass(frozen=True)
+class ReplayNeeds:
+    """What ``learn`` wants of a replay; see ``triax.loops.device_replay.DeviceReplay``."""
+
+    batch_size: int
+    """Transitions, or sequences, of each update."""
+    gamma: float = 0.99
+    """Discount factor."""
+    window: int = 1
+    """Steps of a return, or of a sequence with its burn-in."""
+    sequences: bool = False
+    """Whether it learns from trajectories instead of transitions."""
+    burn_in: int = 0
+    """Steps of a sequence that only bring memory up to date."""
+    alpha: float | None = None
+    """Exponent of priorities; ``None`` samples uniformly."""
+    beta: float = 0.4
+    """Exponent of importance weights."""
+
+    def __post_init__(self) -> None:
+        for name in ("batch_size", "window"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"ReplayNeeds: {name} must be positive; got {getattr(self, name)}.")
+
+
+@runtime_checkable
+class OffPolicyAgent(Agent, Protocol):
+    """An agent whose ``learn`` takes a ``TransitionBatch``, or a ``Trajectory`` if it needs sequences."""
+
+    @property
+    def replay(self) -> ReplayNeeds:
+        """What ``learn`` is to be fed with."""
+        ...
+
+
+class Weights(NamedTuple):
+    """What a network computes with."""
+
+    params: PyTree
+    function_state: PyTree
+
+
+def fresh_weights(factory: Factory, key: Key) -> Weights:
+    """The weights of a new network; traceable."""
+    return Weights(*SplitModule.of(factory(nnx.Rngs(jax.random.wrap_key_data(as_raw_key(key)))))[1:])
+
+
+def copied(tree: PyTree) -> PyTree:
+    """The tree in buffers of its own: what is donated must not come in twice."""
+    return jax.tree.map(jnp.copy, tree)
+
+
+def rows_where(mask: Bool[Array, " batch"], new: PyTree, old: PyTree) -> PyTree:
+    """Rows of ``new`` where ``mask``, else of ``old``."""
+
+    def leaf(a: Any, b: Any) -> Array:
+        return jnp.where(mask.reshape(-1, *(1,) * (b.ndim - 1)), a, b)
+
+    return jax.tree.map(leaf, new, old)

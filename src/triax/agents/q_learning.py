@@ -1,0 +1,241 @@
+"""The Q-learning family as one agent: DQN and what its successors changed, each an option."""
+
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from gymnasium.spaces import Discrete
+from jaxtyping import Array, Bool, Float, Int, PyTree
+
+from triax.agents.off_policy import PRIORITIES, Factory, ReplayNeeds, Weights, copied, fresh_weights, rows_where
+from triax.agents.value_networks import (
+    ActionBinsNetwork,
+    ActionQuantilesNetwork,
+    ActionValueNetwork,
+    action_network,
+)
+from triax.core.keys import Key
+from triax.functions import BoltzmannPolicy, EpsilonGreedy, Q, StochasticQ
+from triax.functions.interpolation import interpolate
+from triax.learning.trajectories import rows_of
+from triax.td_learning import DoubleQLearning, ExpectedSarsa, QLearning, SoftQLearning
+
+Rule = Literal["q", "double", "expected_sarsa", "soft"]
+Values = Literal["expected", "quantiles", "bins"]
+
+
+@dataclass(frozen=True)
+class QLearningConfig:
+    """How the agent learns (Mnih et al. 2015, and as said below)."""
+
+    rule: Rule = "double"
+    """What follows a step: the best action by the target network, by the online one (van Hasselt et al. 2015), the
+    exploring policy's expectation (van Seijen et al. 2009), or a log-sum-exp (Haarnoja et al. 2017)."""
+    values: Values = "expected"
+    """Learn expectations, quantiles (Dabney et al. 2017) or bins over ``value_range`` (Bellemare et al. 2017)."""
+    dueling: bool = False
+    """Value and advantage apart (Wang et al. 2016), in the network that is made here."""
+    hidden: tuple[int, ...] = (64, 64)
+    """Widths of the hidden layers of that network."""
+    num_atoms: int = 51
+    """Quantiles or bins."""
+    value_range: tuple[float, float] = (-10.0, 10.0)
+    """Outer edges of the bins."""
+    gamma: float = 0.99
+    """Discount factor."""
+    n_step: int = 1
+    """Steps of each return before it bootstraps; 1 with memory."""
+    batch_size: int = 64
+    """Transitions, or sequences, per update."""
+    alpha: float | None = None
+    """Exponent of priorities (Schaul et al. 2015); ``None`` samples uniformly."""
+    beta: float = 0.4
+    """Exponent of importance weights."""
+    sequence_length: int = 40
+    """Steps of a sequence with burn-in, for networks with memory (R2D2, Kapturowski et al. 2019)."""
+    burn_in: int = 20
+    """Steps of it that only bring memory up to date."""
+    learning_rate: float = 1e-3
+    """Step size of Adam."""
+    max_grad_norm: float = 10.0
+    """Gradients are scaled down to this norm."""
+    tau: float = 0.005
+    """How far the target network moves to the online one, 1 for a copy, ..."""
+    target_every: int = 1
+    """... each time that so many updates are done."""
+    epsilon_start: float = 1.0
+    """Exploration at first; in a loop it stays so until the first update."""
+    epsilon_final: float = 0.05
+    """Exploration at last."""
+    epsilon_updates: int = 10_000
+    """Updates over which exploration falls linearly."""
+    temperature: float = 0.1
+    """Of ``rule="soft"``, which explores by a Boltzmann policy instead."""
+
+    def __post_init__(self) -> None:
+        positive = ("num_atoms", "n_step", "batch_size", "learning_rate", "max_grad_norm", "target_every")
+        for name in (*positive, "epsilon_updates", "temperature"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"QLearningConfig: {name} must be positive; got {getattr(self, name)}.")
+        for name in ("gamma", "tau", "epsilon_start", "epsilon_final"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"QLearningConfig: {name} must be in [0, 1]; got {getattr(self, name)}.")
+        for name, known in (("rule", _RULES), ("values", _NETWORKS)):
+            if getattr(self, name) not in known:
+                raise ValueError(f"QLearningConfig: {name} must be one of {list(known)}; got {getattr(self, name)!r}.")
+        if not 0 <= self.burn_in < self.sequence_length:
+            raise ValueError(
+                f"QLearningConfig: burn_in must leave steps of sequence_length={self.sequence_length} to learn from;"
+                f" got {self.burn_in}."
+            )
+
+
+_RULES = {"q": QLearning, "double": DoubleQLearning, "expected_sarsa": ExpectedSarsa, "soft": SoftQLearning}
+_NETWORKS = {"expected": ActionValueNetwork, "quantiles": ActionQuantilesNetwork, "bins": ActionBinsNetwork}
+
+
+class QLearningState(NamedTuple):
+    """Everything that changes."""
+
+    online: Weights
+    target: Weights
+    optimizer_state: PyTree
+    updates: Int[Array, ""]
+
+
+class QLearningAgent:
+    """An off-policy agent for ``Discrete`` actions, made of a q-function, a policy on it and a TD rule.
+
+    A network with memory learns from sequences that start with the memory that was stored, after a burn-in.
+
+    Args:
+        env: anything with ``observation_space`` and ``action_space``.
+        config: how it learns.
+        network: makes a q-network of type 2, ``func(S, is_training)``, or a ``StatefulModule``, from ``nnx.Rngs``;
+            by default a multi-layer perceptron.
+
+    Raises:
+        TypeError: the action space is not ``Discrete``, or the network gives something else than ``config.values``.
+        ValueError: options that exclude each other.
+    """
+
+    def __init__(self, env: Any, config: QLearningConfig | None = None, network: Factory | None = None) -> None:
+        if not isinstance(env.action_space, Discrete):
+            raise TypeError(f"QLearningAgent: needs a Discrete action space; got {env.action_space}.")
+        self.config = config = config or QLearningConfig()
+        default = _NETWORKS[config.values]
+        atoms = 1 if config.values == "expected" else config.num_atoms
+        self._network = network or action_network(env, default, config.hidden, atoms=atoms, dueling=config.dueling)
+        self._q = _q_function(self._network, env, config)
+        is_soft = config.rule == "soft"
+        self._pi = BoltzmannPolicy(self._q, config.temperature) if is_soft else EpsilonGreedy(self._q, 0.0)
+        self._rule = _rule(self._q, config)
+        self._learner = self._rule.learner
+        self._first_action = int(env.action_space.start)
+        self._epsilon = optax.linear_schedule(config.epsilon_start, config.epsilon_final, config.epsilon_updates)
+        if self._q.has_memory and config.n_step > 1:
+            raise ValueError(f"QLearningAgent: with memory n_step must be 1; got {config.n_step}.")
+
+    @property
+    def replay(self) -> ReplayNeeds:
+        """Transitions, or sequences for a network with memory."""
+        config, memory = self.config, self._q.has_memory
+        return ReplayNeeds(
+            batch_size=config.batch_size,
+            gamma=config.gamma,
+            window=config.sequence_length if memory else config.n_step,
+            sequences=memory,
+            burn_in=config.burn_in if memory else 0,
+            alpha=config.alpha,
+            beta=config.beta,
+        )
+
+    def init(self, key: Key) -> QLearningState:
+        """New weights; the target network has those of the online one."""
+        online = fresh_weights(self._network, key)
+        return QLearningState(online, copied(online), self._learner.init(online.params), jnp.zeros((), jnp.int32))
+
+    def initial_carry(self, state: QLearningState, batch_size: int, key: Key) -> PyTree:
+        """The memory at the start of an episode."""
+        return self._q._lifted.initial_carry(*state.online, key, batch_size)
+
+    def reset_carry(self, state: QLearningState, carry: PyTree, done: Bool[Array, " batch"], key: Key) -> PyTree:
+        """The memory with fresh rows where ``done``."""
+        return rows_where(done, self.initial_carry(state, len(done), key), carry)
+
+    def act(self, state: QLearningState, observation: PyTree, carry: PyTree, key: Key, explore: bool = True) -> tuple:
+        """``(action [batch], carry, ())``."""
+        rng_observe, rng_forward, rng_sample = jax.random.split(key, 3)
+        S = self._q.observation_preprocessor(rng_observe, observation)
+        resets = jnp.zeros((1, jax.tree.leaves(S)[0].shape[0]), bool)
+        params = {self._pi._number_name: self._exploration(state), "q": state.online.params}
+        unrolled = self._pi.sequence()(
+            params, state.online.function_state, rng_forward, carry, resets, jax.tree.map(lambda x: x[None], S), False
+        )
+        logits = unrolled.output["logits"][0]
+        index = jax.random.categorical(rng_sample, logits) if explore else jnp.argmax(logits, axis=-1)
+        return index.astype(jnp.int32) + self._first_action, unrolled.carry, ()
+
+    def _exploration(self, state: QLearningState) -> Float[Array, ""]:
+        """Epsilon or the temperature."""
+        if self.config.rule == "soft":
+            return jnp.asarray(self.config.temperature, jnp.float32)
+        return jnp.asarray(self._epsilon(state.updates), jnp.float32)
+
+    def learn(self, state: QLearningState, experience: Any, key: Key) -> tuple[QLearningState, dict[str, Any]]:
+        """One update from a ``TransitionBatch``, with memory from a ``Trajectory``.
+
+        Metrics: ``loss``; ``td_error``, the mean, clipped as the loss clips it; ``grads_norm``; ``skipped``, 1 where
+        an update was left out because it was not finite; and priorities if replay is prioritized.
+        """
+        config = self.config
+        batch = rows_of(experience, who="QLearningAgent") if self.replay.sequences else experience
+        step = self._learner.step(*state.online, state.optimizer_state, key, self._context(state), batch)
+        updates = state.updates + 1
+        tau = config.tau if config.target_every == 1 else jnp.where(updates % config.target_every, 0.0, config.tau)
+        online = Weights(step.params, step.function_state)
+        target = Weights(*interpolate(tuple(state.target), tuple(online), tau))
+        name = type(self._rule).__name__
+        metrics = {short: step.metrics[f"{name}/{short}"] for short in ("loss", "td_error", "grads_norm")}
+        metrics["skipped"] = 1.0 - jnp.all(step.finite).astype(jnp.float32)
+        if config.alpha is not None:
+            metrics[PRIORITIES] = _priorities(step.per_sample)
+        return QLearningState(online, target, step.optimizer_state, updates), metrics
+
+    def _context(self, state: QLearningState) -> PyTree:
+        target = tuple(state.target)
+        if self.config.rule != "expected_sarsa":
+            return self._rule.context_with(q_targ=target)
+        return self._rule.context_with(q_targ=target, pi_targ=(self._exploration(state), target))
+
+
+def _q_function(network: Factory, env: Any, config: QLearningConfig) -> Any:
+    if config.values == "expected":
+        return Q(network, env, random_seed=0)
+    bounds = config.value_range if config.values == "bins" else None
+    return StochasticQ(network, env, value_range=bounds, num_bins=config.num_atoms, random_seed=0)
+
+
+def _rule(q: Any, config: QLearningConfig) -> Any:
+    q_targ, optimizer = q.copy(), optax.adam(config.learning_rate)
+    options: dict[str, Any] = {
+        "q_targ": q_targ,
+        "optimizer": optax.chain(optax.clip_by_global_norm(config.max_grad_norm), optimizer),
+    }
+    if config.rule == "expected_sarsa":
+        options["pi_targ"] = EpsilonGreedy(q_targ)
+    if config.rule == "soft":
+        options["temperature"] = config.temperature
+    return _RULES[config.rule](q, **options)
+
+
+ETA = 0.9
+"""Weight of the largest error of a sequence beside the mean one (Kapturowski et al. 2019, section 2.3)."""
+
+
+def _priorities(td_error: Float[Array, "*batch"]) -> Float[Array, " n"]:
+    """Absolute errors of transitions ``[batch]``; of sequences ``[time, batch]`` between their mean and largest."""
+    size = jnp.abs(td_error)
+    return size if size.ndim == 1 else ETA * jnp.max(size, axis=0) + (1 - ETA) * jnp.mean(size, axis=0)

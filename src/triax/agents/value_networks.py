@@ -1,0 +1,97 @@
+"""The q-networks that agents take when the user brings none: plain or dueling, of values, bins or quantiles."""
+
+import itertools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+from jaxtyping import Array, Float, PyTree
+
+from triax.agents.default_networks import flatten
+from triax.agents.off_policy import Factory
+from triax.spaces import default_preprocessor, sample_batch
+
+
+class Perceptron(nnx.Module):
+    """Linear layers with ReLU between them, and none after the last."""
+
+    def __init__(self, sizes: tuple[int, ...], *, rngs: nnx.Rngs) -> None:
+        self.layers = nnx.List([nnx.Linear(a, b, rngs=rngs) for a, b in itertools.pairwise(sizes)])
+
+    def __call__(self, x: Float[Array, "batch inputs"]) -> Float[Array, "batch outputs"]:
+        """The outputs of the last layer."""
+        for layer in self.layers[:-1]:
+            x = nnx.relu(layer(x))
+        return self.layers[-1](x)
+
+
+class ActionValueNetwork(nnx.Module):
+    """One value for each action, ``[batch, actions]``.
+
+    Args:
+        num_inputs: features of an observation.
+        hidden: widths of the hidden layers; a dueling network has two heads on all of them.
+        num_actions: how many.
+        atoms: numbers per action, for the subclasses.
+        dueling: a value and advantages that average 0 (Wang et al. 2016, arXiv:1511.06581, eq. 9).
+        rngs: draws the weights.
+    """
+
+    def __init__(
+        self,
+        num_inputs: int,
+        hidden: tuple[int, ...],
+        num_actions: int,
+        *,
+        atoms: int = 1,
+        dueling: bool = False,
+        rngs: nnx.Rngs,
+    ) -> None:
+        self.num_actions, self.num_atoms = num_actions, atoms
+        self.advantage = Perceptron((num_inputs, *hidden, num_actions * atoms), rngs=rngs)
+        self.value = Perceptron((num_inputs, *hidden, atoms), rngs=rngs) if dueling else None
+
+    def numbers(self, S: PyTree) -> Float[Array, "batch actions atoms"]:
+        """All outputs."""
+        x = flatten(S)
+        out = self.advantage(x).reshape(-1, self.num_actions, self.num_atoms)
+        if self.value is None:
+            return out
+        return self.value(x)[:, None] + out - jnp.mean(out, axis=1, keepdims=True)
+
+    def __call__(self, S: PyTree, is_training: bool) -> Any:
+        """The values of preprocessed observations."""
+        return self.numbers(S)[..., 0]
+
+
+class ActionBinsNetwork(ActionValueNetwork):
+    """``{"logits": [batch, actions, atoms]}`` for each action, as a ``StochasticQ`` with a range takes them."""
+
+    def __call__(self, S: PyTree, is_training: bool) -> dict[str, Array]:
+        """The logits of preprocessed observations."""
+        return {"logits": self.numbers(S)}
+
+
+class ActionQuantilesNetwork(ActionValueNetwork):
+    """Quantile values for each action at the midpoints of as many equal parts (QR-DQN)."""
+
+    def __call__(self, S: PyTree, is_training: bool) -> dict[str, Array]:
+        """Values and fractions of preprocessed observations."""
+        values = self.numbers(S)
+        midpoints = (jnp.arange(self.num_atoms) + 0.5) / self.num_atoms
+        return {"values": values, "quantile_fractions": jnp.broadcast_to(midpoints, values.shape)}
+
+
+def num_features(space: Any) -> int:
+    """Features of a flattened observation or action, as the default preprocessor gives it."""
+    prepare = default_preprocessor(space)
+    return jax.eval_shape(lambda: flatten(prepare(None, sample_batch(space, 1, 0)))).shape[-1]
+
+
+def action_network(
+    env: Any, network: type[ActionValueNetwork], hidden: tuple[int, ...], *, atoms: int = 1, dueling: bool = False
+) -> Factory:
+    """A function that makes the network for the spaces of ``env``."""
+    inputs, actions = num_features(env.observation_space), int(env.action_space.n)
+    return lambda rngs: network(inputs, hidden, actions, atoms=atoms, dueling=dueling, rngs=rngs)

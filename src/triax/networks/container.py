@@ -14,7 +14,7 @@ from jaxtyping import Array, Bool
 from triax.networks.module import StatefulModule
 from triax.networks.plain import as_module
 from triax.networks.types import ModuleState, SizeError, StatefulModuleOutput
-from triax.networks.unrolling import check_resets, fold, unfold
+from triax.networks.unrolling import fold, unfold
 
 Call = Callable[[StatefulModule, ModuleState, Any, Any], StatefulModuleOutput]
 
@@ -59,6 +59,8 @@ class Container(StatefulModule):
     module under two names.
     """
 
+    has_parts = True
+
     def __init__(self, modules: Mapping[str, Any] | None = None, /, **kwargs: Any):
         who = type(self).__name__
         if modules is not None and kwargs:
@@ -100,17 +102,16 @@ class Container(StatefulModule):
         """One step."""
         return self._pass(lambda child, s, x, e: child(s, x, e), state, x, rollout_extras, ())
 
-    def unroll(
-        self, state: ModuleState, xs: Any, resets: Bool[Array, "time batch"], rollout_extras: Any = None
+    def _unroll_in_order(
+        self, state: ModuleState, xs: Any, resets: Bool[Array, "time batch"], extras: Any
     ) -> StatefulModuleOutput:
         """A sequence, child by child, so that only what recurs is scanned."""
-        check_resets(self, xs, resets)
 
         def call(child: StatefulModule, state: ModuleState, x: Any, extras: Any) -> StatefulModuleOutput:
             out = child.unroll(state, _unfold_rows(x, resets), resets, extras)
             return out.replace(output=fold(out.output))
 
-        out = self._pass(call, state, fold(xs), rollout_extras, resets.shape)
+        out = self._pass(call, state, fold(xs), extras, resets.shape)
         return out.replace(output=_unfold_rows(out.output, resets))
 
     def _pass(self, call: Call, state: ModuleState, x: Any, extras: Any, axes: tuple[int, ...]) -> StatefulModuleOutput:

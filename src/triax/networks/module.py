@@ -1,7 +1,7 @@
 """The protocol of layers that may remember: one step, a whole sequence, reset, statistics."""
 
 import abc
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 from flax import nnx
@@ -18,6 +18,9 @@ class StatefulModule(nnx.Module, abc.ABC):
     the module and have no batch axis; the carry is passed in and returned, and every leaf of it has one. A
     forward pass never writes a variable that a forward pass reads (counters of RNG streams may advance).
     """
+
+    has_parts: ClassVar[bool] = False
+    """Whether a sequence can be unrolled part by part, as that of a container."""
 
     @abc.abstractmethod
     def __call__(self, module_state: ModuleState, obs: Any, rollout_extras: Any = None) -> StatefulModuleOutput:
@@ -55,7 +58,13 @@ class StatefulModule(nnx.Module, abc.ABC):
             flat = map_steps(self, state, xs, resets, rollout_extras)
             if flat is not None:
                 return flat
-        return scan_steps(self, state, xs, resets, rollout_extras)
+        return self._unroll_in_order(state, xs, resets, rollout_extras)
+
+    def _unroll_in_order(
+        self, state: ModuleState, xs: Any, resets: Bool[Array, "time batch"], extras: Any
+    ) -> StatefulModuleOutput:
+        """The sequence of a module that remembers something, or writes variables."""
+        return scan_steps(self, state, xs, resets, extras)
 
 
 def reset_where(module: StatefulModule, state: ModuleState, done: Bool[Array, " batch"]) -> ModuleState:

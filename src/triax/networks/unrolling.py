@@ -59,7 +59,7 @@ def map_steps(
     """All steps of a module without carry at once; ``None`` where a call writes variables (order matters).
 
     Time becomes part of the batch, which gives the fastest matrix products. Only a module that puts out
-    something without batch axis is mapped over time instead.
+    something without batch axis is taken apart, if it can be, or mapped over time instead.
     """
     graphdef, variables = nnx.split(module)
     wrote = False
@@ -77,6 +77,8 @@ def map_steps(
         return None
     if _has_batch_axes(step, flat, out, resets.size):
         return unfold(out, resets)
+    if module.has_parts:
+        return None
     return jax.vmap(lambda x, e: step(x, e, resets.shape[1]), axis_size=resets.shape[0])(xs, extras)
 
 

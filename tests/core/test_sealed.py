@@ -2,16 +2,12 @@
 
 import pytest
 
-from triax.core.sealed import Sealed, refuse_new_attribute
+from triax.core.sealed import Sealed
 
 
-class Base(metaclass=Sealed):
+class Base(Sealed):
     def __init__(self):
         self.plain = 1
-
-    def __setattr__(self, name, value):
-        refuse_new_attribute(self, name)
-        object.__setattr__(self, name, value)
 
     @property
     def read_only(self):

@@ -1,5 +1,7 @@
 """Buffers print how full they are and what they hold, and refuse mistyped attributes."""
 
+import copy
+
 import pytest
 
 from triax.experience_replay import PrioritizedReplayBuffer, SequenceReplayBuffer, SimpleReplayBuffer
@@ -38,3 +40,14 @@ def test_attributes_that_are_mistyped_or_fixed_are_refused(make, name):
 def test_a_seed_that_is_no_integer_is_refused(seed):
     with pytest.raises((TypeError, ValueError)):
         SimpleReplayBuffer(8, random_seed=seed)
+
+
+@pytest.mark.parametrize("make", [SimpleReplayBuffer, PrioritizedReplayBuffer])
+def test_a_copy_holds_transitions_of_its_own(make):
+    buffer = make(8, random_seed=0)
+    buffer.add(numbered(0, 3))
+    twin = copy.copy(buffer)
+    assert list(twin) == list(buffer)
+    twin.add(numbered(3, 2))
+    assert (len(buffer), len(twin)) == (3, 5)
+    assert list(buffer) == list(twin)[:3]

@@ -1,5 +1,7 @@
 """What all tracers do: refuse bad steps unchanged, copy what they get, keep episodes and modes apart."""
 
+import copy
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -206,3 +208,14 @@ def test_tracers_print_their_arguments_and_how_much_they_hold():
     tracer.add(obs(0), 0, 1.0, False)
     assert repr(tracer) == "NStep(n=2, gamma=0.9, 1 steps cached)"
     assert repr(MonteCarlo(1)) == "MonteCarlo(gamma=1, 0 steps cached)"
+
+
+@both
+def test_a_copy_holds_steps_of_its_own(make):
+    tracer = make()
+    tracer.add(obs(0), 0, 1.0, False)
+    twin = copy.copy(tracer)
+    twin.add(obs(1), 0, 1.0, True)
+    assert (len(tracer), len(twin)) == (1, 2)
+    assert len(drain(twin)) == 2
+    assert len(tracer) == 1

@@ -36,7 +36,7 @@ from triax.core.numbers import check_count, check_number, check_seed
 from triax.core.pickling import refuse_pickle
 from triax.core.printing import pretty_print, pretty_repr
 from triax.core.schedules import StepwiseLinearFunction
-from triax.core.sealed import Sealed, refuse_new_attribute
+from triax.core.sealed import Sealed
 from triax.core.segment_tree import MaxTree, MinTree, SegmentTree, SumTree
 from triax.core.tree_differences import describe_difference, named_leaves
 from triax.core.trees import (
@@ -103,7 +103,6 @@ __all__ = [
     "named_leaves",
     "pretty_print",
     "pretty_repr",
-    "refuse_new_attribute",
     "refuse_pickle",
     "seed_or_entropy",
     "single_to_batch",

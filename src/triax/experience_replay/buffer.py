@@ -1,15 +1,16 @@
 """What replay buffers share: a ring of rows, a generator of their own, and plain-array snapshots."""
 
+import copy
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from jaxtyping import Int
 
 from triax.core.errors import InsufficientCacheError
 from triax.core.keys import make_generator
-from triax.core.sealed import Sealed, refuse_new_attribute
+from triax.core.sealed import Sealed
 from triax.experience_replay.batch import check_replayable
 from triax.experience_replay.ring import Ring
 
@@ -18,7 +19,10 @@ class EmptyBufferError(InsufficientCacheError, RuntimeError):
     """Something was sampled from a buffer that holds nothing."""
 
 
-class ReplayBuffer(metaclass=Sealed):
+B = TypeVar("B", bound="ReplayBuffer")
+
+
+class ReplayBuffer(Sealed):
     """The last ``capacity`` transitions, of which ``sample`` returns random batches of fresh NumPy arrays.
 
     The first batch added decides structure, shapes and dtypes, and memory is reserved then. The ``idx`` of
@@ -34,9 +38,8 @@ class ReplayBuffer(metaclass=Sealed):
         self._ring = self._new_ring(capacity)
         self._rng = make_generator(random_seed)
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        refuse_new_attribute(self, name)
-        object.__setattr__(self, name, value)
+    def __copy__(self: B) -> B:
+        return copy.deepcopy(self)  # two buffers that write one ring would corrupt each other
 
     def __repr__(self) -> str:
         parts = [f"{len(self):,} of {self.capacity:,}", *self._facts(), self._ring.describe()]

@@ -10,7 +10,7 @@ from triax.core.errors import LostWeightsError
 from triax.core.keys import Key, KeyStream, fold_name, make_key, seed_or_entropy
 from triax.core.modules import strong_copy
 from triax.core.pickling import refuse_pickle
-from triax.core.sealed import Sealed, refuse_new_attribute
+from triax.core.sealed import Sealed
 from triax.core.trees import any_deleted, copy_arrays, describe_difference, strongly_typed
 from triax.functions.description import count_parameters, describe_function, describe_leaves
 from triax.functions.evaluate import without_carry
@@ -26,7 +26,7 @@ WARM_UP_BATCH_SIZE = 64
 A = TypeVar("A", bound="Approximator")
 
 
-class Approximator(metaclass=Sealed):
+class Approximator(Sealed):
     """A function with weights: the shell that a Python loop holds around a pure function.
 
     ``params`` and ``function_state`` may be read and assigned; an assigned tree must agree in structure, shapes and
@@ -260,10 +260,6 @@ class Approximator(metaclass=Sealed):
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return refuse_pickle(self, protocol, "Save its params and function_state, for example with triax.runs.")
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        refuse_new_attribute(self, name)
-        object.__setattr__(self, name, value)
 
     # ------------------------------------------------------------------ printing
 

@@ -15,7 +15,7 @@ from jaxtyping import Array, PyTree
 from triax.core.errors import LostWeightsError, NonFiniteError
 from triax.core.keys import Draw, Key, KeyStream, fold_name, make_key, seed_or_entropy
 from triax.core.pickling import refuse_pickle
-from triax.core.sealed import Sealed, refuse_new_attribute
+from triax.core.sealed import Sealed
 from triax.core.tree_differences import named_leaves
 from triax.core.trees import any_deleted, copy_arrays, describe_difference, strongly_typed
 from triax.functions import Approximator
@@ -28,7 +28,7 @@ DEFAULT_LEARNING_RATE = 1e-3
 U = TypeVar("U", bound="Updater")
 
 
-class Updater(metaclass=Sealed):
+class Updater(Sealed):
     """Trains one approximator on batches. Subclasses give the loss; everything else is here.
 
     Each public method makes one jitted call. A step whose gradients are not finite changes nothing; since nothing
@@ -353,10 +353,6 @@ class Updater(metaclass=Sealed):
         return refuse_pickle(
             self, protocol, "Save the params of its functions and its optimizer_state, for example with triax.runs."
         )
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        refuse_new_attribute(self, name)
-        object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
         return f"{self._name}({', '.join(self._facts())})"

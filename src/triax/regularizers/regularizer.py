@@ -7,13 +7,13 @@ import jax
 from jaxtyping import Array, Float, PyTree
 
 from triax.core.keys import Key
-from triax.core.sealed import Sealed, refuse_new_attribute
+from triax.core.sealed import Sealed
 from triax.functions import is_stochastic
 from triax.learning.evaluation import Place, evaluate_at
 from triax.reward_tracing import TransitionBatch
 
 
-class Regularizer(metaclass=Sealed):
+class Regularizer(Sealed):
     """A term that is added to a loss and subtracted from a TD target.
 
     ``f`` is fixed. The numbers in ``hyperparams`` are plain attributes that may change between steps without
@@ -33,10 +33,6 @@ class Regularizer(metaclass=Sealed):
                 f" got {type(f).__name__}."
             )
         self._f = f
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        refuse_new_attribute(self, name)
-        object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
         facts = [type(self.f).__name__, *self._facts()]

@@ -2,14 +2,14 @@
 
 from abc import abstractmethod
 from collections import deque
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 import jax
 import numpy as np
 from jaxtyping import ArrayLike, PyTree
 
 from triax.core.errors import EpisodeDoneError, InsufficientCacheError
-from triax.core.sealed import Sealed, refuse_new_attribute
+from triax.core.sealed import Sealed
 from triax.reward_tracing.inputs import as_logp, as_number, as_shared_row, as_truth, as_weight, check_alike
 from triax.reward_tracing.transition_batch import TransitionBatch
 
@@ -25,7 +25,10 @@ class Step(NamedTuple):
     s_next: PyTree
 
 
-class RewardTracer(metaclass=Sealed):
+T = TypeVar("T", bound="RewardTracer")
+
+
+class RewardTracer(Sealed):
     """Turns single steps into transitions: ``add`` a step, then ``while tracer: batch = tracer.pop()``.
 
     An episode ends with ``done`` (terminated: no bootstrap) or with ``truncated`` (bootstraps from its own
@@ -52,9 +55,11 @@ class RewardTracer(metaclass=Sealed):
     def __len__(self) -> int:
         return len(self._steps)
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        refuse_new_attribute(self, name)
-        object.__setattr__(self, name, value)
+    def __copy__(self: T) -> T:
+        twin = object.__new__(type(self))
+        vars(twin).update(vars(self))
+        twin._steps = self._steps.copy()  # steps themselves are read-only
+        return twin
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join([*self._facts(), f'{len(self)} steps cached'])})"

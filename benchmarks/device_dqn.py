@@ -79,7 +79,7 @@ class Run(NamedTuple):
     updates: Any
     obs: Any
     steps: Any
-    buffer: dict[str, Any]
+    buffer: Any
     position: Any
     size: Any
     key: Any
@@ -104,11 +104,10 @@ def by_hand(batch_size: int) -> tuple[Callable, Callable]:
         following, fell = physics(run.obs, action)
         steps = run.steps + 1
         done = fell | (steps >= 500)
-        row = {"obs": run.obs, "action": action, "reward": jnp.float32(1), "fell": fell, "following": following}
-        buffer = {
-            name: jax.lax.dynamic_update_index_in_dim(rows, row[name], run.position, 0)
-            for name, rows in run.buffer.items()
-        }
+        # One table: of a column of scalars beside it XLA would copy the whole at each step.
+        scalars = jnp.stack([action.astype(jnp.float32), jnp.float32(1), fell.astype(jnp.float32)])
+        row = jnp.concatenate([run.obs, following, scalars])
+        buffer = jax.lax.dynamic_update_index_in_dim(run.buffer, row, run.position, 0)
         return run._replace(
             obs=jnp.where(done, start(rng_reset), following),
             steps=jnp.where(done, 0, steps),
@@ -118,18 +117,19 @@ def by_hand(batch_size: int) -> tuple[Callable, Callable]:
             key=key,
         )
 
-    def loss(params: Any, target: Any, batch: dict[str, Any]) -> Any:
-        best = jnp.argmax(network(params, batch["following"]), axis=-1)
-        following = jnp.take_along_axis(network(target, batch["following"]), best[:, None], axis=1)[:, 0]
-        wanted = jax.lax.stop_gradient(batch["reward"] + GAMMA * (1 - batch["fell"]) * following)
-        q = jnp.take_along_axis(network(params, batch["obs"]), batch["action"][:, None], axis=1)[:, 0]
+    def loss(params: Any, target: Any, rows: Any) -> Any:
+        obs, next_obs, action, reward, fell = rows[:, :4], rows[:, 4:8], rows[:, 8], rows[:, 9], rows[:, 10]
+        best = jnp.argmax(network(params, next_obs), axis=-1)
+        following = jnp.take_along_axis(network(target, next_obs), best[:, None], axis=1)[:, 0]
+        wanted = jax.lax.stop_gradient(reward + GAMMA * (1 - fell) * following)
+        taken = jax.nn.one_hot(action.astype(jnp.int32), 2)
+        q = jnp.sum(network(params, obs) * taken, axis=-1)
         return jnp.mean(optax.losses.huber_loss(q, wanted))
 
     def learn(run: Run) -> tuple[Run, Any]:
         key, rng = jax.random.split(run.key)
         index = jax.random.randint(rng, (batch_size,), 0, run.size)
-        batch = {name: rows[index] for name, rows in run.buffer.items()}
-        value, grads = jax.value_and_grad(loss)(run.online, run.target, batch)
+        value, grads = jax.value_and_grad(loss)(run.online, run.target, run.buffer[index])
         changes, moments = optimizer.update(grads, run.moments, run.online)
         online = optax.apply_updates(run.online, changes)
         target = jax.tree.map(lambda t, o: (1 - TAU) * t + TAU * o, run.target, online)
@@ -141,13 +141,7 @@ def by_hand(batch_size: int) -> tuple[Callable, Callable]:
             (jax.random.normal(k, (a, b)) / np.sqrt(a), jnp.zeros(b))
             for k, a, b in zip(keys, sizes[:-1], sizes[1:], strict=False)
         ]
-        buffer = {
-            "obs": jnp.zeros((CAPACITY, 4)),
-            "action": jnp.zeros(CAPACITY, jnp.int32),
-            "reward": jnp.zeros(CAPACITY),
-            "fell": jnp.zeros(CAPACITY, bool),
-            "following": jnp.zeros((CAPACITY, 4)),
-        }
+        buffer = jnp.zeros((CAPACITY, 11))
         zeros = (jnp.zeros((), jnp.int32) for _ in range(4))
         updates, steps, position, size = zeros
         target = jax.tree.map(jnp.copy, params)

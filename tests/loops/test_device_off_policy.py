@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+import re
 
 import jax
 import jax.numpy as jnp
@@ -37,11 +38,21 @@ def test_each_program_compiles_once_and_takes_over_the_memory_of_the_state():
     assert all(leaf.is_deleted() for leaf in jax.tree.leaves(before))
 
 
+def test_an_iteration_copies_no_table_of_replay():
+    """Which would make a step scale with the capacity: in the compiled loop tables are only written in place."""
+    config = OffPolicyConfig(capacity=4096, warm_up=8)
+    loop = DeviceOffPolicy(Corridor(), QLearningAgent(Corridor(), SMALL), config)
+    state = loop.init(jax.random.PRNGKey(0))
+    compiled = loop._jitted_run.lower(state, 3).compile().as_text()
+    assert "[4096,14]" in compiled
+    assert not re.findall(r"\[4096[0-9,]*\]\S* copy\(", compiled)
+
+
 def test_stores_the_final_observation_of_every_episode_and_begins_the_next_one_afresh():
     """Also of truncated episodes, from which learning bootstraps."""
     loop = small_loop()
     state = loop.init(jax.random.PRNGKey(1))
-    rows = jax.tree.map(lambda leaf: np.asarray(leaf).reshape(32, 2, *leaf.shape[1:])[:20], state.stored.rows)
+    rows = jax.tree.map(lambda leaf: np.asarray(leaf).reshape(32, 2, *leaf.shape[1:])[:20], state.stored.rows.tree())
     cells, following = rows.observation.argmax(-1), rows.next_observation.argmax(-1)
     np.testing.assert_array_equal(following, np.clip(cells + 2 * rows.action - 1, 0, 4))
     np.testing.assert_array_equal(rows.terminated, following == 4)
@@ -59,9 +70,9 @@ def test_stores_the_final_observation_of_every_episode_and_begins_the_next_one_a
 def test_reports_returns_and_lengths_of_the_episodes_that_ended():
     loop = small_loop()
     state = loop.init(jax.random.PRNGKey(2))
-    rows = jax.tree.map(lambda leaf: np.asarray(leaf).reshape(32, 2, *leaf.shape[1:]), state.stored.rows)
+    rows = jax.tree.map(lambda leaf: np.asarray(leaf).reshape(32, 2, *leaf.shape[1:]), state.stored.rows.tree())
     state, metrics = loop.run(state, 5)
-    later = jax.tree.map(lambda leaf: np.asarray(leaf).reshape(32, 2, *leaf.shape[1:]), state.stored.rows)
+    later = jax.tree.map(lambda leaf: np.asarray(leaf).reshape(32, 2, *leaf.shape[1:]), state.stored.rows.tree())
     reward = np.concatenate([rows.reward[:20], later.reward[20:30]])
     ends = np.concatenate([(rows.terminated | rows.truncated)[:20], (later.terminated | later.truncated)[20:30]])
     returns, lengths = [], []

@@ -9,6 +9,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from triax.core.keys import Key
 from triax.loops.device_sum_tree import DeviceSumTree, Levels
+from triax.loops.packed_rows import PackedRows
 from triax.reward_tracing import Trajectory, TransitionBatch
 
 
@@ -45,9 +46,9 @@ class Priorities(NamedTuple):
 
 
 class Stored(NamedTuple):
-    """What a replay holds: leaves ``[num_steps * num_envs, ...]``, and priorities, ``()`` without."""
+    """What a replay holds: ``num_steps * num_envs`` rows of ``Experience``, and priorities, ``()`` without."""
 
-    rows: Experience
+    rows: PackedRows
     priorities: Any
 
 
@@ -118,7 +119,7 @@ class DeviceReplay:
     def init(self, example: Experience) -> tuple[Stored, Cursor]:
         """An empty buffer for experience of these shapes and dtypes; ``jax.ShapeDtypeStruct`` leaves will do."""
         length = self.num_steps * self.num_envs
-        rows = jax.tree.map(lambda leaf: jnp.zeros((length, *leaf.shape[1:]), leaf.dtype), example)
+        rows = PackedRows.empty(example, length)
         priorities = () if self.alpha is None else Priorities(self._tree.init(), jnp.ones((), jnp.float32))
         # Not one zero twice: a buffer is donated once.
         return Stored(rows, priorities), Cursor(jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int32))
@@ -126,11 +127,7 @@ class DeviceReplay:
     def add(self, stored: Stored, cursor: Cursor, experience: Experience) -> tuple[Stored, Cursor]:
         """The buffer with one more step of all environments, which overwrites the oldest when it is full."""
         start = cursor.position * self.num_envs
-
-        def write(rows: Array, new: Array) -> Array:
-            return jax.lax.dynamic_update_slice_in_dim(rows, new.astype(rows.dtype), start, axis=0)
-
-        rows = jax.tree.map(write, stored.rows, experience)
+        rows = stored.rows.write(start, experience)
         after = Cursor((cursor.position + 1) % self.num_steps, jnp.minimum(cursor.size + 1, self.num_steps))
         priorities = stored.priorities
         if self.alpha is not None:
@@ -201,23 +198,26 @@ class DeviceReplay:
         return (index[None] + steps) % (self.num_steps * self.num_envs)
 
     def _transitions(
-        self, rows: Experience, index: Int[Array, " batch"], weights: Float[Array, " batch"]
+        self, rows: PackedRows, index: Int[Array, " batch"], weights: Float[Array, " batch"]
     ) -> TransitionBatch:
-        first = _take((rows.observation, rows.action, rows.log_prob), index)
-        last, Rn, In = self._n_step(rows, index)
-        log_prob = jnp.zeros_like(Rn) if first[2] is None else first[2]
-        S_next = _take(rows.next_observation, last)
+        if self.window == 1:
+            first = rows.take(index, lambda row: row._replace(truncated=None, carry=()))
+            Rn, In = first.reward, jnp.where(first.terminated, 0.0, self.gamma)
+            S_next = first.next_observation
+        else:
+            skipped = ("reward", "terminated", "truncated", "next_observation", "carry")
+            first = rows.take(index, lambda row: row._replace(**dict.fromkeys(skipped)))
+            last, Rn, In = self._n_step(rows, index)
+            S_next = rows.take(last, lambda row: row.next_observation)
+        log_prob = jnp.zeros_like(Rn) if first.log_prob is None else first.log_prob
         return TransitionBatch.from_values(
-            (first[0], first[1], log_prob, Rn, In, S_next, None, None, weights, index, None)
+            (first.observation, first.action, log_prob, Rn, In, S_next, None, None, weights, index, None)
         )
 
-    def _n_step(self, rows: Experience, index: Int[Array, " batch"]) -> tuple:
+    def _n_step(self, rows: PackedRows, index: Int[Array, " batch"]) -> tuple:
         """The row that ends each return, the return without bootstrap, the factor of what follows."""
-        if self.window == 1:
-            reward, terminated = _take((rows.reward, rows.terminated), index)
-            return index, reward, jnp.where(terminated, 0.0, self.gamma)
         at = self._rows_of(index)
-        reward, terminated, truncated = _take((rows.reward, rows.terminated, rows.truncated), at)
+        reward, terminated, truncated = rows.take(at, lambda row: (row.reward, row.terminated, row.truncated))
         done = (terminated | truncated).astype(jnp.int32)
         alive = jnp.cumsum(done, axis=0) - done == 0  # up to and including the step that ends the episode
         taken = jnp.sum(alive, axis=0, dtype=jnp.int32)
@@ -226,8 +226,8 @@ class DeviceReplay:
         In = jnp.where(jnp.any(terminated & alive, axis=0), 0.0, self.gamma ** taken.astype(jnp.float32))
         return jnp.take_along_axis(at, taken[None] - 1, axis=0)[0], Rn, In
 
-    def _sequences(self, rows: Experience, index: Int[Array, " batch"], weights: Float[Array, " batch"]) -> Trajectory:
-        steps = _take(rows._replace(carry=()), self._rows_of(index))
+    def _sequences(self, rows: PackedRows, index: Int[Array, " batch"], weights: Float[Array, " batch"]) -> Trajectory:
+        steps = rows.take(self._rows_of(index), lambda row: row._replace(carry=()))
         return Trajectory(
             S=steps.observation,
             A=steps.action,
@@ -236,7 +236,7 @@ class DeviceReplay:
             terminated=steps.terminated,
             truncated=steps.truncated,
             S_next=steps.next_observation,
-            carry=_take(rows.carry, index),
+            carry=rows.take(index, lambda row: row.carry),
             W=jnp.broadcast_to(weights, steps.reward.shape),
             gamma=self.gamma,
             burn_in=self.burn_in,
@@ -245,7 +245,3 @@ class DeviceReplay:
 
 SMALLEST_PRIORITY = 1e-6
 """Added to TD errors, so that every transition can be drawn."""
-
-
-def _take(tree: PyTree, index: Int[Array, "*shape"]) -> PyTree:
-    return jax.tree.map(lambda leaf: leaf.at[index].get(mode="promise_in_bounds"), tree)

@@ -75,7 +75,7 @@ def _(space: Any, place: str) -> Encoder:
     return dict_encoder(space, place, _batch_encoder)
 
 
-def _cast(batch: jax.Array, dtype: np.dtype, place: str, space: spaces.Space) -> jax.Array:
+def _cast(batch: Any, dtype: np.dtype, place: str, space: spaces.Space) -> jax.Array:
     """An array on the device in ``dtype``; refused where the kind of its own tells that values would change."""
     kinds = (bool, jnp.integer, jnp.floating) if dtype.kind == "f" else (bool, jnp.integer)
     if any(jnp.issubdtype(batch.dtype, kind) for kind in kinds):

@@ -30,9 +30,14 @@ class ActionValues(nnx.Module):
     @classmethod
     def factory(cls, env: Any, hidden: tuple[int, ...]) -> Callable[[nnx.Rngs], "ActionValues"]:
         """A function that makes the network for the spaces of ``env``."""
-        observe = default_preprocessor(env.observation_space)
-        S = jax.eval_shape(lambda: flatten(observe(None, sample_batch(env.observation_space, 1, 0))))
-        return lambda rngs: cls(S.shape[-1], hidden, int(env.action_space.n), rngs=rngs)
+        inputs, actions = num_features(env.observation_space), int(env.action_space.n)
+        return lambda rngs: cls(inputs, hidden, actions, rngs=rngs)
+
+
+def num_features(space: Any) -> int:
+    """Features of a flattened observation or action, as the default preprocessor gives it."""
+    prepare = default_preprocessor(space)
+    return jax.eval_shape(lambda: flatten(prepare(None, sample_batch(space, 1, 0)))).shape[-1]
 
 
 def flatten(S: PyTree) -> Float[Array, "batch features"]:

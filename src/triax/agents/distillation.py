@@ -11,9 +11,11 @@ from jaxtyping import Array, Bool, Float, PyTree
 from triax.agents.action_heads import Head, expose_heads, is_head, kl_divergence, negative_log_likelihood
 from triax.agents.interface import Rollout
 from triax.core.keys import Key, fold_name
-from triax.core.modules import SplitModule
+from triax.core.modules import SplitModule, write_into
+from triax.core.trees import copy_arrays
 from triax.learning.learner import LossOutput, make_learner
 from triax.networks import ActionSampler, PPONetworkOutput, StatefulModule, as_module, reset_where
+from triax.networks.unrolling import fold
 
 LOSSES = ("kl", "sample", "mode")
 """How far the student is from the teacher; see :class:`Distillation`."""
@@ -85,7 +87,7 @@ class Distillation:
 
     def init(self, key: Key) -> DistillationState:
         """The networks as they were given, copied; ``key`` draws nothing."""
-        student, teacher = jax.tree.map(jnp.copy, self._initial)
+        student, teacher = copy_arrays(self._initial)
         return DistillationState(student, self._learner.init(student.params), teacher)
 
     def initial_carry(self, state: DistillationState, batch_size: int, key: Key) -> dict[str, PyTree]:
@@ -147,10 +149,7 @@ class Distillation:
 
     def student(self, state: DistillationState, network: nnx.Module) -> None:
         """Writes what was learned into a network of the student's structure, in place."""
-        for kind, values in ((nnx.Param, state.networks.params), (_NOT_TRAINED, state.networks.variables)):
-            variables = nnx.state(network, kind)
-            nnx.replace_by_pure_dict(variables, values)
-            nnx.update(network, variables)
+        write_into(network, state.networks.params, state.networks.variables)
 
     # ------------------------------------------------------------------ one minibatch
 
@@ -177,7 +176,7 @@ class Distillation:
         ended = rollout.terminated | rollout.truncated
         resets = jnp.concatenate([jnp.zeros_like(ended[:1]), ended[:-1]])  # the carry has been reset already
         out = student.unroll(rollout.carry["student"], rollout.observation, resets, rollout.extras["student"])
-        heads, targets = _fold((out.output.loglikelihoods, rollout.extras["teacher"]))
+        heads, targets = fold((out.output.loglikelihoods, rollout.extras["teacher"]))
         distances = jax.tree.leaves(self._distances(samplers, heads, targets))
         distance = sum((jnp.mean(d) for d in distances), jnp.zeros(()))
         regularization = jnp.mean(out.regularization_loss)
@@ -228,9 +227,6 @@ class Distillation:
         return self._merge_student(state.networks, key, is_training=True), self._merge_teacher(state.teacher, key)[0]
 
 
-_NOT_TRAINED = nnx.Not(nnx.Any(nnx.Param, nnx.RngState))
-
-
 def _samplers(split: SplitModule, networks: Networks) -> list[ActionSampler]:
     return expose_heads(split.merge(networks.params, networks.variables, jax.random.key(0), is_training=False))
 
@@ -248,7 +244,3 @@ def _take(rollout: Rollout, rows: Array) -> Rollout:
     over_time = jax.tree.map(lambda leaf: jnp.take(leaf, rows, axis=1), rollout._replace(carry=(), last_carry=()))
     carry, last_carry = jax.tree.map(lambda leaf: jnp.take(leaf, rows, axis=0), (rollout.carry, rollout.last_carry))
     return over_time._replace(carry=carry, last_carry=last_carry)
-
-
-def _fold(tree: PyTree) -> PyTree:
-    return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), tree)

@@ -2,12 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import jax
-import jax.numpy as jnp
 from flax import nnx
-from jaxtyping import Array, Bool, PyTree
+from jaxtyping import PyTree
 
 from triax.agents.interface import Agent
 from triax.core.keys import Key, as_raw_key
@@ -65,17 +64,3 @@ class Weights(NamedTuple):
 def fresh_weights(factory: Factory, key: Key) -> Weights:
     """The weights of a new network; traceable."""
     return Weights(*SplitModule.of(factory(nnx.Rngs(jax.random.wrap_key_data(as_raw_key(key)))))[1:])
-
-
-def copied(tree: PyTree) -> PyTree:
-    """The tree in buffers of its own: what is donated must not come in twice."""
-    return jax.tree.map(jnp.copy, tree)
-
-
-def rows_where(mask: Bool[Array, " batch"], new: PyTree, old: PyTree) -> PyTree:
-    """Rows of ``new`` where ``mask``, else of ``old``."""
-
-    def leaf(a: Any, b: Any) -> Array:
-        return jnp.where(mask.reshape(-1, *(1,) * (b.ndim - 1)), a, b)
-
-    return jax.tree.map(leaf, new, old)

@@ -9,7 +9,7 @@ import optax
 from gymnasium.spaces import Discrete
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
-from triax.agents.off_policy import PRIORITIES, Factory, ReplayNeeds, Weights, copied, fresh_weights, rows_where
+from triax.agents.off_policy import PRIORITIES, Factory, ReplayNeeds, Weights, fresh_weights
 from triax.agents.value_networks import (
     ActionBinsNetwork,
     ActionQuantilesNetwork,
@@ -17,9 +17,11 @@ from triax.agents.value_networks import (
     action_network,
 )
 from triax.core.keys import Key
+from triax.core.trees import copy_arrays
 from triax.functions import BoltzmannPolicy, EpsilonGreedy, Q, StochasticQ
 from triax.functions.interpolation import interpolate
 from triax.learning.trajectories import rows_of
+from triax.networks.unrolling import select
 from triax.td_learning import DoubleQLearning, ExpectedSarsa, QLearning, SoftQLearning
 
 Rule = Literal["q", "double", "expected_sarsa", "soft"]
@@ -155,7 +157,7 @@ class QLearningAgent:
     def init(self, key: Key) -> QLearningState:
         """New weights; the target network has those of the online one."""
         online = fresh_weights(self._network, key)
-        return QLearningState(online, copied(online), self._learner.init(online.params), jnp.zeros((), jnp.int32))
+        return QLearningState(online, copy_arrays(online), self._learner.init(online.params), jnp.zeros((), jnp.int32))
 
     def initial_carry(self, state: QLearningState, batch_size: int, key: Key) -> PyTree:
         """The memory at the start of an episode."""
@@ -163,7 +165,7 @@ class QLearningAgent:
 
     def reset_carry(self, state: QLearningState, carry: PyTree, done: Bool[Array, " batch"], key: Key) -> PyTree:
         """The memory with fresh rows where ``done``."""
-        return rows_where(done, self.initial_carry(state, len(done), key), carry)
+        return select(done, self.initial_carry(state, len(done), key), carry)
 
     def act(self, state: QLearningState, observation: PyTree, carry: PyTree, key: Key, explore: bool = True) -> tuple:
         """``(action [batch], carry, ())``."""

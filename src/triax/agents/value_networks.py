@@ -3,14 +3,12 @@
 import itertools
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Float, PyTree
 
-from triax.agents.default_networks import flatten
+from triax.agents.default_networks import flatten, num_features
 from triax.agents.off_policy import Factory
-from triax.spaces import default_preprocessor, sample_batch
 
 
 class Perceptron(nnx.Module):
@@ -81,12 +79,6 @@ class ActionQuantilesNetwork(ActionValueNetwork):
         values = self.numbers(S)
         midpoints = (jnp.arange(self.num_atoms) + 0.5) / self.num_atoms
         return {"values": values, "quantile_fractions": jnp.broadcast_to(midpoints, values.shape)}
-
-
-def num_features(space: Any) -> int:
-    """Features of a flattened observation or action, as the default preprocessor gives it."""
-    prepare = default_preprocessor(space)
-    return jax.eval_shape(lambda: flatten(prepare(None, sample_batch(space, 1, 0)))).shape[-1]
 
 
 def action_network(

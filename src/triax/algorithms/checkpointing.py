@@ -9,14 +9,12 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 from flax import nnx
 from jaxtyping import PyTree
 
-from triax.core.modules import SplitModule
+from triax.core.modules import SplitModule, write_into
 from triax.runs import CheckpointStore, decode_config, encode_config
 from triax.runs import load_checkpoint as load_tree
 from triax.runs import load_metadata as load_facts
 
 State = TypeVar("State")
-
-NOT_TRAINED = nnx.Not(nnx.Any(nnx.Param, nnx.RngState))
 
 NETWORKS = "networks"
 """The part of a checkpoint that holds ``{"params", "variables"}`` of the network that learns: see ``SplitModule``."""
@@ -158,10 +156,7 @@ def _resolve(path: Path) -> Path:
 def _overwrite(networks: nnx.Module, path: Path) -> None:
     _, params, variables = SplitModule.of(networks)
     saved, _ = load_tree(path, {"params": params, "variables": variables}, part=NETWORKS)
-    for kind, values in ((nnx.Param, saved["params"]), (NOT_TRAINED, saved["variables"])):
-        state = nnx.state(networks, kind)
-        nnx.replace_by_pure_dict(state, values)
-        nnx.update(networks, state)
+    write_into(networks, saved["params"], saved["variables"])
 
 
 def _config(data: Any, config_class: type | None) -> Any:

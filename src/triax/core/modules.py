@@ -50,6 +50,17 @@ class SplitModule:
         return _select(nnx.to_pure_dict(self._variables), nnx.to_pure_dict(_split(module)[3]))
 
 
+def write_into(module: nnx.Module, params: dict, variables: dict) -> None:
+    """Give a module, in place, the numbers of another of its structure; its RNG streams stay."""
+    for kind, values in ((nnx.Param, params), (_NOT_TRAINED, variables)):
+        state = nnx.state(module, kind)
+        nnx.replace_by_pure_dict(state, values)
+        nnx.update(module, state)
+
+
+_NOT_TRAINED = nnx.Not(nnx.Any(nnx.Param, nnx.RngState))
+
+
 def strong_copy(tree: PyTree) -> PyTree:
     """Fresh arrays of fixed dtypes: a weakly typed one would turn strong in training and compile everything again."""
     return jax.tree.map(_strong, tree)

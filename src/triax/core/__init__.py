@@ -32,7 +32,7 @@ from triax.core.moments import (
     update_moments,
 )
 from triax.core.noise import OrnsteinUhlenbeckNoise
-from triax.core.numbers import check_count, check_number, check_seed
+from triax.core.numbers import Checked, check_count, check_number, check_seed, positive_int
 from triax.core.pickling import refuse_pickle
 from triax.core.printing import pretty_print, pretty_repr
 from triax.core.schedules import StepwiseLinearFunction
@@ -54,6 +54,7 @@ from triax.core.trees import (
 from triax.core.vectorize import unvectorize
 
 __all__ = [
+    "Checked",
     "Draw",
     "EpisodeDoneError",
     "InsufficientCacheError",
@@ -101,6 +102,7 @@ __all__ = [
     "moments_std",
     "moments_variance",
     "named_leaves",
+    "positive_int",
     "pretty_print",
     "pretty_repr",
     "refuse_pickle",

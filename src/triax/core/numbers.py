@@ -1,12 +1,15 @@
-"""Checks of single numbers: coefficients and seeds that users set."""
+"""Checks of single numbers: coefficients, counts and seeds that users set."""
 
 import math
 import numbers
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar, overload
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+
+T = TypeVar("T")
 
 _FLOAT32 = np.finfo(np.float32)
 _LARGEST, _SMALLEST = float(_FLOAT32.max), float(_FLOAT32.tiny)  # below, devices may take a number for 0
@@ -55,6 +58,36 @@ def check_seed(name: str, seed: Any) -> int:
     if not 0 <= number < 2**32:
         raise ValueError(f"{name} must be in [0, 2^32); got {number}.")
     return number
+
+
+def positive_int(who: str, name: str, value: Any) -> int:
+    """``value`` as an int; ``TypeError`` unless it is a positive one, Python's or NumPy's."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise TypeError(f"{who}: {name} must be a positive int; got {value!r}")
+    return int(value)
+
+
+class Checked(Generic[T]):
+    """An attribute of a class that keeps ``check(name of the class, name of the attribute, value)``.
+
+    What ``check`` refuses leaves the old value. ``doc`` says what the attribute is.
+    """
+
+    def __init__(self, check: Callable[[str, str, Any], T], doc: str) -> None:
+        self._check, self.__doc__ = check, doc
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name, self._kept = name, f"_{name}"
+
+    @overload
+    def __get__(self, owner: None, cls: type) -> "Checked[T]": ...
+    @overload
+    def __get__(self, owner: Any, cls: type) -> T: ...
+    def __get__(self, owner: Any, cls: type) -> Any:
+        return self if owner is None else getattr(owner, self._kept)
+
+    def __set__(self, owner: Any, value: Any) -> None:
+        setattr(owner, self._kept, self._check(type(owner).__name__, self._name, value))
 
 
 def _is_number(value: Any) -> bool:

@@ -29,6 +29,11 @@ def _refuse_new(owner: Any, name: str) -> None:
     own, cls = owner.__dict__, type(owner)
     if "_is_sealed" not in own or name in own or hasattr(cls, name):
         return
-    settable = {key for base in cls.__mro__ for key, value in vars(base).items() if getattr(value, "fset", None)}
+    settable = {key for base in cls.__mro__ for key, value in vars(base).items() if _is_settable(value)}
     known = sorted(key for key in settable | own.keys() if not key.startswith("_"))
     raise AttributeError(f"{cls.__name__} has no attribute {name!r}. What may be assigned: {', '.join(known)}.")
+
+
+def _is_settable(attribute: Any) -> bool:
+    """Whether it is a descriptor that takes values; a property without a setter is none."""
+    return hasattr(attribute, "__set__") and getattr(attribute, "fset", attribute) is not None

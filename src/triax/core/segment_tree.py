@@ -14,6 +14,7 @@ from jaxtyping import Float, Int
 
 from triax.core.errors import NonFiniteError
 from triax.core.keys import make_generator
+from triax.core.numbers import positive_int
 from triax.core.proportional_search import FANOUT, Changed, ProportionalSearch, exact_inverse_cdf
 
 Reducer = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -31,9 +32,7 @@ class SegmentTree:
     """
 
     def __init__(self, capacity: int | np.integer, reducer: Reducer, init_value: float):
-        if isinstance(capacity, bool) or not isinstance(capacity, int | np.integer) or capacity < 1:
-            raise TypeError(f"{type(self).__name__}: capacity must be a positive int; got {capacity!r}")
-        self.capacity = int(capacity)
+        self.capacity = positive_int(type(self).__name__, "capacity", capacity)
         self.reducer = reducer
         self.init_value = float(init_value)
         self._levels = _empty_levels(self.capacity, self.init_value)
@@ -242,8 +241,7 @@ class SumTree(SegmentTree):
         (in ascending order), which has the same expectation and less variance. Source: Schaul et al. 2016,
         arXiv:1511.05952, appendix B.2.1.
         """
-        if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-            raise TypeError(f"SumTree.sample: n must be a positive int; got {n!r}")
+        n = positive_int("SumTree.sample", "n", n)
         shares = self._generator.random(n)
         if stratified:
             shares = (np.arange(n) + shares) / n

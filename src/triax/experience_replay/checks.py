@@ -6,13 +6,6 @@ from typing import Any
 import numpy as np
 
 
-def positive_int(who: str, name: str, value: Any) -> int:
-    """``value`` as an int; ``TypeError`` unless it is a positive one, Python's or NumPy's."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise TypeError(f"{who}: {name} must be a positive int; got {value!r}")
-    return int(value)
-
-
 def positive_number(who: str, name: str, value: Any) -> float:
     """``value`` as a float; ``TypeError`` unless it is a finite number above zero."""
     is_number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)

@@ -6,9 +6,10 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from triax.core.errors import NonFiniteError
+from triax.core.numbers import positive_int
 from triax.experience_replay.batch import ReplayableBatch, check_replayable
 from triax.experience_replay.buffer import EmptyBufferError, ReplayBuffer
-from triax.experience_replay.checks import positive_int, positive_number
+from triax.experience_replay.checks import positive_number
 from triax.experience_replay.priorities import Priorities
 
 _WHO = "PrioritizedReplayBuffer"

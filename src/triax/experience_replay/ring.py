@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int, PyTree
 
+from triax.core.numbers import positive_int
 from triax.core.tree_differences import describe_leaf
-from triax.experience_replay.checks import positive_int
 from triax.experience_replay.frames import FrameStore
 from triax.experience_replay.row_format import RowFormat, refuse_difference, row_of
 

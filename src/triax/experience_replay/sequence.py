@@ -9,9 +9,9 @@ import numpy as np
 from jaxtyping import Int
 
 from triax.core.errors import InsufficientCacheError
+from triax.core.numbers import positive_int
 from triax.experience_replay.batch import named_arrays
 from triax.experience_replay.buffer import ReplayBuffer
-from triax.experience_replay.checks import positive_int
 from triax.experience_replay.ring import Ring
 
 _WHO = "SequenceReplayBuffer"

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 
 from triax.core.errors import InsufficientCacheError
+from triax.core.numbers import positive_int
 from triax.experience_replay.batch import ReplayableBatch
 from triax.experience_replay.buffer import ReplayBuffer
-from triax.experience_replay.checks import positive_int
 
 
 class SimpleReplayBuffer(ReplayBuffer):

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import PyTree
 
 from triax.core.keys import Key
-from triax.core.numbers import check_number
+from triax.core.numbers import Checked, check_number
 from triax.functions.approximator import Carry
 from triax.functions.delegation import held_by
 from triax.functions.inputs import preprocess_alike
@@ -44,6 +44,8 @@ class SuccessorStateQ(Q):
     """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"q"})
+
+    gamma: Checked[float] = Checked(partial(check_number, low=0, high=1), "The discount factor.")
 
     def __init__(self, v: Any, p: Any, r: Any, gamma: Number = 0.9) -> None:
         for argument, part, right, kind in (
@@ -83,15 +85,6 @@ class SuccessorStateQ(Q):
                     stacklevel=3,
                 )
 
-    @property
-    def gamma(self) -> float:
-        """The discount factor."""
-        return self._gamma
-
-    @gamma.setter
-    def gamma(self, gamma: Any) -> None:
-        self._gamma = check_number("SuccessorStateQ", "gamma", gamma, low=0, high=1)
-
     # ------------------------------------------------------------------ weights
 
     _keys = held_by("v", "_keys")
@@ -99,7 +92,7 @@ class SuccessorStateQ(Q):
 
     @property
     def _params(self) -> dict:
-        gamma = np.float32(self._gamma)
+        gamma = np.float32(self.gamma)
         return {"v": self.v._params, "p": self.p._params, "r": self.r._params, "gamma": gamma}
 
     @property
@@ -140,7 +133,7 @@ class SuccessorStateQ(Q):
 
     def export_weights(self, trained: Any) -> PyTree:
         """``gamma``, and what the parts export."""
-        return np.float32(self._gamma), [part.export_weights(trained) for part in (self.v, self.p, self.r)]
+        return np.float32(self.gamma), [part.export_weights(trained) for part in (self.v, self.p, self.r)]
 
     def resolve_weights(self, exported: PyTree, trained: Any, weights: tuple[Any, Any]) -> tuple[Any, Any]:
         """``gamma`` beside the weights of the parts."""

@@ -1,5 +1,6 @@
 """``VanillaPG`` and ``PPOClip``: objectives on the likelihood of the actions that were taken."""
 
+from functools import partial
 from typing import Any, ClassVar
 
 import jax.numpy as jnp
@@ -8,7 +9,7 @@ import optax
 from jaxtyping import Array, Float, PyTree
 
 from triax.core.keys import Key
-from triax.core.numbers import check_number
+from triax.core.numbers import Checked, check_number
 from triax.policy_objectives.base import PolicyObjective
 from triax.regularizers import Regularizer
 
@@ -48,6 +49,8 @@ class PPOClip(PolicyObjective):
 
     REQUIRES_PROPENSITIES: ClassVar[bool] = True
 
+    epsilon: Checked[float] = Checked(partial(check_number, low=0), "How far the ratio may move from 1.")
+
     def __init__(
         self,
         pi: Any,
@@ -58,20 +61,11 @@ class PPOClip(PolicyObjective):
         super().__init__(pi, optimizer, regularizer)
         self.epsilon = epsilon
 
-    @property
-    def epsilon(self) -> float:
-        """How far the ratio may move from 1."""
-        return self._epsilon
-
-    @epsilon.setter
-    def epsilon(self, epsilon: Any) -> None:
-        self._epsilon = check_number(self._name, "epsilon", epsilon, low=0)
-
     def _facts(self) -> list[str]:
         return [*super()._facts(), f"epsilon={self.epsilon:g}"]
 
     def _hyperparams(self) -> dict[str, Any]:
-        return {**super()._hyperparams(), "epsilon": np.float32(self._epsilon)}
+        return {**super()._hyperparams(), "epsilon": np.float32(self.epsilon)}
 
     def objective_func(
         self, params: PyTree, state: PyTree, hyperparams: dict, rng: Key, transition_batch: Any, Adv: Any

@@ -1,6 +1,7 @@
 """Entropy regularizers: they reward randomness."""
 
 import operator
+from functools import partial
 from typing import Any
 
 import jax
@@ -9,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, PyTree
 
 from triax.core.keys import Key
-from triax.core.numbers import check_number
+from triax.core.numbers import Checked, check_number
 from triax.regularizers.regularizer import Regularizer, takes_actions
 from triax.reward_tracing import TransitionBatch
 
@@ -27,24 +28,17 @@ class EntropyRegularizer(Regularizer):
         NotImplementedError: its distribution has no entropy, as that of a ``StochasticQ`` of quantiles.
     """
 
+    beta: Checked[float] = Checked(check_number, "The weight of the term.")
+
     def __init__(self, f: Any, beta: float = 0.001) -> None:
         super().__init__(f)
         self.beta = beta
         jax.eval_shape(f.proba_dist.entropy, f.proba_dist.default_priors)
 
     @property
-    def beta(self) -> float:
-        """The weight of the term."""
-        return self._beta
-
-    @beta.setter
-    def beta(self, beta: Any) -> None:
-        self._beta = check_number(type(self).__name__, "beta", beta)
-
-    @property
     def hyperparams(self) -> dict[str, Any]:
         """``beta``."""
-        return {"beta": np.float32(self._beta)}
+        return {"beta": np.float32(self.beta)}
 
     def _facts(self) -> list[str]:
         return [f"beta={self.beta:g}"]
@@ -76,20 +70,13 @@ class NStepEntropyRegularizer(EntropyRegularizer):
         ValueError: ``n`` is empty or has a negative entry, ``beta`` is not finite, or ``gamma`` not in [0, 1].
     """
 
+    gamma: Checked[float] = Checked(partial(check_number, low=0, high=1), "The discount factor.")
+
     def __init__(self, f: Any, n: Any, beta: float = 0.001, gamma: float = 0.99) -> None:
         super().__init__(f, beta)
         if takes_actions(f):
             raise TypeError(f"NStepEntropyRegularizer: f must be a function of the state; got {type(f).__name__}.")
         self._n, self.gamma = _offsets(n), gamma
-
-    @property
-    def gamma(self) -> float:
-        """The discount factor."""
-        return self._gamma
-
-    @gamma.setter
-    def gamma(self, gamma: Any) -> None:
-        self._gamma = check_number(type(self).__name__, "gamma", gamma, low=0, high=1)
 
     @property
     def n(self) -> tuple[int, ...]:
@@ -104,7 +91,7 @@ class NStepEntropyRegularizer(EntropyRegularizer):
     @property
     def hyperparams(self) -> dict[str, Any]:
         """``beta`` and ``gamma``."""
-        return {**super().hyperparams, "gamma": np.float32(self._gamma)}
+        return {**super().hyperparams, "gamma": np.float32(self.gamma)}
 
     def _facts(self) -> list[str]:
         return [f"n={self.n}", *super()._facts(), f"gamma={self.gamma:g}"]

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PyTree
 
-from triax.core.numbers import check_number
+from triax.core.numbers import Checked, check_number
 from triax.core.trees import strongly_typed
 from triax.regularizers.regularizer import Regularizer
 
@@ -27,19 +27,12 @@ class KLDivRegularizer(Regularizer):
         NotImplementedError: the divergence of such distributions is not defined (a ``StochasticQ`` of quantiles).
     """
 
+    beta: Checked[float] = Checked(check_number, "The weight of the term.")
+
     def __init__(self, f: Any, beta: float = 0.001, priors: PyTree = None) -> None:
         super().__init__(f)
         self.beta = beta
         self.priors = f.proba_dist.default_priors if priors is None else priors
-
-    @property
-    def beta(self) -> float:
-        """The weight of the term."""
-        return self._beta
-
-    @beta.setter
-    def beta(self, beta: Any) -> None:
-        self._beta = check_number("KLDivRegularizer", "beta", beta)
 
     def _facts(self) -> list[str]:
         return [f"beta={self.beta:g}"]
@@ -66,7 +59,7 @@ class KLDivRegularizer(Regularizer):
     @property
     def hyperparams(self) -> dict[str, Any]:
         """``beta`` and ``priors``."""
-        return {"beta": np.float32(self._beta), "priors": self._priors}
+        return {"beta": np.float32(self.beta), "priors": self._priors}
 
     def function(self, dist_params: PyTree, **hyperparams: Any) -> Float[Array, " batch"]:
         """``beta * KL``."""

@@ -59,13 +59,6 @@ def as_discount(who: str, name: str, value: Any) -> float:
     return discount
 
 
-def as_count(who: str, name: str, value: Any) -> int:
-    """A positive integer, Python's or NumPy's; ``TypeError`` otherwise."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise TypeError(f"{who}: {name} must be a positive int; got {value!r}")
-    return int(value)
-
-
 def _only_element(who: str, name: str, value: Any, expected: str) -> float:
     if isinstance(value, str | bytes):
         raise TypeError(f"{who}: {name} must be {expected}; got {value!r}")

@@ -1,9 +1,8 @@
 """Monte Carlo reward tracing."""
 
-from typing import Any
-
 from jaxtyping import ArrayLike
 
+from triax.core.numbers import Checked
 from triax.reward_tracing.inputs import as_discount
 from triax.reward_tracing.tracer import RewardTracer
 from triax.reward_tracing.transition_batch import TransitionBatch
@@ -25,18 +24,11 @@ class MonteCarlo(RewardTracer):
     Source: Sutton & Barto, Reinforcement Learning, 2nd ed., eq. 3.8.
     """
 
+    gamma: Checked[float] = Checked(as_discount, "The discount factor; it may change between steps.")
+
     def __init__(self, gamma: ArrayLike):
         self.gamma = gamma
         super().__init__()
-
-    @property
-    def gamma(self) -> float:
-        """The discount factor; it may change between steps."""
-        return self._gamma
-
-    @gamma.setter
-    def gamma(self, gamma: Any) -> None:
-        self._gamma = as_discount("MonteCarlo", "gamma", gamma)
 
     def _facts(self) -> list[str]:
         return [f"gamma={self.gamma:g}"]

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from itertools import islice
-from typing import Any
 
 import numpy as np
 from jaxtyping import ArrayLike
 
-from triax.reward_tracing.inputs import as_count, as_discount
+from triax.core.numbers import Checked, positive_int
+from triax.reward_tracing.inputs import as_discount
 from triax.reward_tracing.steps_ahead import steps_ahead
 from triax.reward_tracing.tracer import RewardTracer, Step, transition
 from triax.reward_tracing.transition_batch import TransitionBatch
@@ -32,28 +32,13 @@ class NStep(RewardTracer):
     Source: Sutton & Barto, Reinforcement Learning, 2nd ed., eq. 7.1.
     """
 
+    n: Checked[int] = Checked(positive_int, "The number of steps; it may change between episodes.")
+    gamma: Checked[float] = Checked(as_discount, "The discount factor; it may change between steps.")
+
     def __init__(self, n: int | np.integer, gamma: ArrayLike, record_extra_info: bool = False):
         self.n, self.gamma = n, gamma
         self.record_extra_info = bool(record_extra_info)
         super().__init__()
-
-    @property
-    def n(self) -> int:
-        """The number of steps; it may change between episodes."""
-        return self._n
-
-    @n.setter
-    def n(self, n: Any) -> None:
-        self._n = as_count("NStep", "n", n)
-
-    @property
-    def gamma(self) -> float:
-        """The discount factor; it may change between steps."""
-        return self._gamma
-
-    @gamma.setter
-    def gamma(self, gamma: Any) -> None:
-        self._gamma = as_discount("NStep", "gamma", gamma)
 
     def _facts(self) -> list[str]:
         return [f"n={self.n}", f"gamma={self.gamma:g}"]

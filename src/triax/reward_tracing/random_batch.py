@@ -6,7 +6,8 @@ import numpy as np
 from jaxtyping import ArrayLike
 
 from triax.core.keys import make_generator
-from triax.reward_tracing.inputs import as_count, as_discount
+from triax.core.numbers import positive_int
+from triax.reward_tracing.inputs import as_discount
 from triax.reward_tracing.transition_batch import TransitionBatch
 from triax.spaces.sample import sample_batch
 
@@ -22,7 +23,7 @@ def get_transition_batch(
 
     Raises ``TypeError`` unless ``batch_size`` is a positive int and ``gamma`` a number in [0, 1].
     """
-    batch_size = as_count("get_transition_batch", "batch_size", batch_size)
+    batch_size = positive_int("get_transition_batch", "batch_size", batch_size)
     gamma = as_discount("get_transition_batch", "gamma", gamma)
     rng = make_generator(random_seed)
     return TransitionBatch(

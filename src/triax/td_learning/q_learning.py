@@ -1,5 +1,6 @@
 """``QLearning``, ``DoubleQLearning`` and ``SoftQLearning``: off-policy TD learning of q-functions."""
 
+from functools import partial
 from typing import Any
 
 import jax
@@ -9,7 +10,7 @@ from gymnasium.spaces import Discrete
 from jaxtyping import Array, Float, PyTree
 
 from triax.core.keys import Key
-from triax.core.numbers import check_number
+from triax.core.numbers import Checked, check_number
 from triax.functions import is_stochastic
 from triax.functions.raw_actions import action_adapter
 from triax.learning.estimates import estimate_of
@@ -120,6 +121,8 @@ class SoftQLearning(QRule):
         NotImplementedError: actions are not ``Discrete``, or ``q`` is a ``StochasticQ``.
     """
 
+    temperature: Checked[float] = Checked(partial(check_number, positive=True), "What values are divided by.")
+
     def __init__(
         self,
         q: Any,
@@ -136,17 +139,8 @@ class SoftQLearning(QRule):
         self.temperature = temperature
         super().__init__(q, q_targ, optimizer, loss_function, policy_regularizer)
 
-    @property
-    def temperature(self) -> float:
-        """What values are divided by."""
-        return self._temperature
-
-    @temperature.setter
-    def temperature(self, temperature: Any) -> None:
-        self._temperature = check_number(self._name, "temperature", temperature, positive=True)
-
     def _numbers(self) -> dict[str, Any]:
-        return {"temperature": np.float32(self._temperature)}
+        return {"temperature": np.float32(self.temperature)}
 
     def _next(self, params: dict, state: dict, rng: Key, batch: TransitionBatch) -> PyTree:
         output = all_actions(batch, "q_targ", self._target, (params["q_targ"], state["q_targ"]), rng)

@@ -11,6 +11,7 @@ from jaxtyping import PyTree
 from triax.agents.interface import Agent
 from triax.core.keys import Key, as_raw_key
 from triax.core.modules import SplitModule
+from triax.core.numbers import check_count
 
 Factory = Callable[[nnx.Rngs], nnx.Module]
 """Makes a network; it is called once for each set of weights, also under ``vmap``."""
@@ -40,8 +41,7 @@ class ReplayNeeds:
 
     def __post_init__(self) -> None:
         for name in ("batch_size", "window"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"ReplayNeeds: {name} must be positive; got {getattr(self, name)}.")
+            check_count("ReplayNeeds", name, getattr(self, name))
 
 
 @runtime_checkable

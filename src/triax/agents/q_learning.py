@@ -17,6 +17,7 @@ from triax.agents.value_networks import (
     action_network,
 )
 from triax.core.keys import Key
+from triax.core.numbers import check_number
 from triax.core.trees import copy_arrays
 from triax.functions import BoltzmannPolicy, EpsilonGreedy, Q, StochasticQ
 from triax.functions.interpolation import interpolate
@@ -82,8 +83,7 @@ class QLearningConfig:
             if not getattr(self, name) > 0:
                 raise ValueError(f"QLearningConfig: {name} must be positive; got {getattr(self, name)}.")
         for name in ("gamma", "tau", "epsilon_start", "epsilon_final"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"QLearningConfig: {name} must be in [0, 1]; got {getattr(self, name)}.")
+            check_number("QLearningConfig", name, getattr(self, name), low=0, high=1)
         for name, known in (("rule", _RULES), ("values", _NETWORKS)):
             if getattr(self, name) not in known:
                 raise ValueError(f"QLearningConfig: {name} must be one of {list(known)}; got {getattr(self, name)!r}.")

@@ -10,6 +10,7 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from triax.agents.off_policy import PRIORITIES, OffPolicyAgent
 from triax.core.keys import Key, fold_name
+from triax.core.numbers import check_count
 from triax.env_protocol import State
 from triax.envs import AutoReset
 from triax.loops.device_replay import Cursor, DeviceReplay, Experience, Stored
@@ -32,8 +33,7 @@ class OffPolicyConfig:
 
     def __post_init__(self) -> None:
         for name in ("num_envs", "capacity", "warm_up", "steps_per_iteration", "updates_per_iteration"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"OffPolicyConfig: {name} must be positive; got {getattr(self, name)}.")
+            check_count("OffPolicyConfig", name, getattr(self, name))
 
 
 class Episodes(NamedTuple):

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from triax.core.keys import Key
+from triax.core.numbers import check_number
 from triax.loops.device_sum_tree import DeviceSumTree, Levels
 from triax.loops.packed_rows import PackedRows
 from triax.reward_tracing import Trajectory, TransitionBatch
@@ -98,8 +99,7 @@ class DeviceReplay:
             raise ValueError(
                 f"DeviceReplay: burn_in must leave steps of the window of {self.window}; got {self.burn_in}."
             )
-        if not 0 <= self.gamma <= 1:
-            raise ValueError(f"DeviceReplay: gamma must be in [0, 1]; got {self.gamma}.")
+        check_number("DeviceReplay", "gamma", self.gamma, low=0, high=1)
         if self.alpha is not None and not (self.alpha > 0 and self.beta >= 0):
             raise ValueError(
                 f"DeviceReplay: alpha must be positive and beta not negative; got {self.alpha} and {self.beta}."

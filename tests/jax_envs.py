@@ -98,3 +98,71 @@ class OnlyTimesOut:
 
     def _obs(self, count):
         return {"count": jnp.asarray(count), "flags": (jnp.zeros(2, jnp.bool_), jnp.zeros((2, 2), jnp.uint8))}
+
+
+class CartPole:
+    """Gymnasium's CartPole-v1 in JAX (Barto, Sutton & Anderson 1983), with its time limit of 500."""
+
+    action_space = gymnasium.spaces.Discrete(2)
+    hidden = ()
+    """Entries of the state that are not shown."""
+
+    def __init__(self, limit=500):
+        self.limit = limit
+        shown = 4 - len(self.hidden)
+        self.observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (shown,), np.float32)
+
+    def reset(self, rng):
+        state = jax.random.uniform(rng, (4,), minval=-0.05, maxval=0.05)
+        return State.first(self._show(state), {"state": state, "steps": 0})
+
+    def step(self, state, action):
+        x, x_dot, theta, theta_dot = state.inner["state"]
+        force = jnp.where(action == 1, 10.0, -10.0)
+        cos, sin = jnp.cos(theta), jnp.sin(theta)
+        push = (force + 0.05 * theta_dot**2 * sin) / 1.1
+        theta_acc = (9.8 * sin - cos * push) / (0.5 * (4.0 / 3.0 - 0.1 * cos**2 / 1.1))
+        x_acc = push - 0.05 * theta_acc * cos / 1.1
+        after = jnp.array(
+            [x + 0.02 * x_dot, x_dot + 0.02 * x_acc, theta + 0.02 * theta_dot, theta_dot + 0.02 * theta_acc]
+        )
+        steps = state.inner["steps"] + 1
+        fell = (jnp.abs(after[0]) > 2.4) | (jnp.abs(after[2]) > 12 * 2 * np.pi / 360)
+        inner = {"state": after, "steps": steps}
+        return state.next(self._show(after), 1.0, fell, inner, truncated=steps >= self.limit)
+
+    def _show(self, state):
+        return jnp.delete(state, np.array(self.hidden, int), assume_unique_indices=True)
+
+
+class MaskedCartPole(CartPole):
+    """Positions without velocities: only memory can tell which way the pole falls."""
+
+    hidden = (1, 3)
+
+
+class Pendulum:
+    """Gymnasium's Pendulum-v1 in JAX, with its time limit of 200; it never terminates."""
+
+    observation_space = gymnasium.spaces.Box(np.array([-1, -1, -8], np.float32), np.array([1, 1, 8], np.float32))
+    action_space = gymnasium.spaces.Box(-2.0, 2.0, (1,))
+
+    def __init__(self, limit=200):
+        self.limit = limit
+
+    def reset(self, rng):
+        theta, theta_dot = jax.random.uniform(rng, (2,), minval=-1.0, maxval=1.0) * jnp.array([np.pi, 1.0])
+        return State.first(self._show(theta, theta_dot), {"theta": theta, "theta_dot": theta_dot, "steps": 0})
+
+    def step(self, state, action):
+        theta, theta_dot, steps = (state.inner[name] for name in ("theta", "theta_dot", "steps"))
+        torque = jnp.clip(action[0], -2.0, 2.0)
+        angle = (theta + np.pi) % (2 * np.pi) - np.pi
+        cost = angle**2 + 0.1 * theta_dot**2 + 0.001 * torque**2
+        theta_dot = jnp.clip(theta_dot + (15.0 * jnp.sin(theta) + 3.0 * torque) * 0.05, -8.0, 8.0)
+        theta = theta + theta_dot * 0.05
+        inner = {"theta": theta, "theta_dot": theta_dot, "steps": steps + 1}
+        return state.next(self._show(theta, theta_dot), -cost, False, inner, truncated=steps + 1 >= self.limit)
+
+    def _show(self, theta, theta_dot):
+        return jnp.array([jnp.cos(theta), jnp.sin(theta), theta_dot])

@@ -51,7 +51,7 @@ def rollout(agent, state, key):
         return agent.reset_carry(state, after, terminated | truncated, key), (told, after)
 
     _, (told, after) = jax.lax.scan(step, carry, keys)
-    return Rollout(*told, carry, jax.tree.map(lambda leaf: leaf[-1], after))
+    return Rollout(*told, carry, jax.tree.map(lambda leaf: leaf[-1], after), jnp.ones(BATCH, bool))
 
 
 learn = jax.jit(lambda agent, *args: agent.learn(*args), static_argnums=0)

@@ -140,7 +140,7 @@ class Distillation:
 
         def update(carry: tuple, inputs: tuple) -> tuple:
             networks, optimizer_state = carry
-            return self._update(networks, optimizer_state, _take(experience, inputs[0]), inputs[1])
+            return self._update(networks, optimizer_state, experience.environments(inputs[0]), inputs[1])
 
         start = (state.networks, state.optimizer_state)
         (networks, optimizer_state), metrics = jax.lax.scan(update, start, (rows, keys))
@@ -173,9 +173,8 @@ class Distillation:
         """The loss of a student on a rollout that :meth:`act` made, and what it consists of."""
         student: Any = self._student.merge(networks.params, networks.variables, key, is_training=True)
         samplers = expose_heads(student)
-        ended = rollout.terminated | rollout.truncated
-        resets = jnp.concatenate([jnp.zeros_like(ended[:1]), ended[:-1]])  # the carry has been reset already
-        out = student.unroll(rollout.carry["student"], rollout.observation, resets, rollout.extras["student"])
+        carry, told = rollout.carry["student"], rollout.extras["student"]
+        out = student.unroll(carry, rollout.observation, rollout.resets, told)
         heads, targets = fold((out.output.loglikelihoods, rollout.extras["teacher"]))
         distances = jax.tree.leaves(self._distances(samplers, heads, targets))
         distance = sum((jnp.mean(d) for d in distances), jnp.zeros(()))
@@ -237,10 +236,3 @@ def _targets(output: Any) -> PyTree:
         return output
     heads = jax.tree.leaves(output.loglikelihoods, is_leaf=is_head)
     return output.loglikelihoods if heads and all(map(is_head, heads)) else output.actions
-
-
-def _take(rollout: Rollout, rows: Array) -> Rollout:
-    """Some environments of a rollout: axis 1 of what has time, axis 0 of carries."""
-    over_time = jax.tree.map(lambda leaf: jnp.take(leaf, rows, axis=1), rollout._replace(carry=(), last_carry=()))
-    carry, last_carry = jax.tree.map(lambda leaf: jnp.take(leaf, rows, axis=0), (rollout.carry, rollout.last_carry))
-    return over_time._replace(carry=carry, last_carry=last_carry)

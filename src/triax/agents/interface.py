@@ -2,7 +2,9 @@
 
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
-from jaxtyping import Array, Bool, PyTree
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from triax.core.keys import Key
 
@@ -58,3 +60,22 @@ class Rollout(NamedTuple):
     """The memory before the first step, leaves ``[batch, ...]``."""
     last_carry: PyTree
     """The memory after the last step, leaves ``[batch, ...]``: not reset where the episode ended."""
+    starts: Bool[Array, " batch"]
+    """Where the first observation begins an episode, with a memory that is fresh."""
+    weight: Float[Array, "time batch"] | None = None
+    """How much each step counts; ``None`` for one. A vector environment that resets in the next step has steps that
+    nobody takes: they weigh 0 and are truncated, so that no return runs through them."""
+
+    @property
+    def resets(self) -> Bool[Array, "time batch"]:
+        """Where a step begins an episode, as ``unroll`` wants it: memory then starts from today's weights."""
+        done = self.terminated | self.truncated
+        return jnp.concatenate([self.starts[None], done[:-1]])
+
+    def environments(self, rows: Int[Array, " some"]) -> "Rollout":
+        """What some of the environments did."""
+        over_time = self._replace(carry=(), last_carry=(), starts=())
+        per_environment = (self.carry, self.last_carry, self.starts)
+        over_time = jax.tree.map(lambda leaf: jnp.take(leaf, rows, axis=1), over_time)
+        carry, last_carry, starts = jax.tree.map(lambda leaf: jnp.take(leaf, rows, axis=0), per_environment)
+        return over_time._replace(carry=carry, last_carry=last_carry, starts=starts)

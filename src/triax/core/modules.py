@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import jax
@@ -12,18 +13,37 @@ from jaxtyping import PyTree
 from triax.core.keys import Key, as_raw_key, fold_name
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SplitModule:
     """What a module is apart from its numbers; ``params`` and ``variables`` are nested dicts of arrays.
 
     ``variables`` are all non-trainable ones (running statistics, caches). RNG streams belong to neither: each
     ``merge`` seeds them from the key it is given, so that one key decides everything a call draws.
+
+    Modules of one structure are equal, and hash alike if their static attributes can be hashed.
     """
 
     graphdef: Any
     _params: Any
     _rngs: Any
     _variables: Any
+
+    @cached_property
+    def _structure(self) -> tuple:
+        leaves, treedef = jax.tree.flatten((self._params, self._rngs, self._variables))
+        return self.graphdef, treedef, tuple((leaf.shape, leaf.dtype) for leaf in leaves)
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(self._structure)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, SplitModule):
+            return NotImplemented
+        return self is other or self._structure == other._structure
+
+    def __hash__(self) -> int:
+        return self._hash
 
     @classmethod
     def of(cls, module: nnx.Module) -> tuple["SplitModule", dict, dict]:

@@ -2,6 +2,7 @@
 
 from triax.losses.off_policy_returns import VTraceReturns, retrace, vtrace
 from triax.losses.returns import discounted_returns, gae, lambda_returns, n_step_returns, td_errors
+from triax.losses.surrogates import ppo_clip
 from triax.losses.value_losses import huber, logloss, logloss_sign, mse, quantile_huber
 from triax.losses.value_transforms import (
     LogTransform,
@@ -23,6 +24,7 @@ __all__ = [
     "logloss_sign",
     "mse",
     "n_step_returns",
+    "ppo_clip",
     "quantile_huber",
     "retrace",
     "td_errors",

@@ -10,11 +10,9 @@ from jaxtyping import Array, Float, PyTree
 
 from triax.core.keys import Key
 from triax.core.numbers import Checked, check_number
+from triax.losses import ppo_clip
 from triax.policy_objectives.base import PolicyObjective
 from triax.regularizers import Regularizer
-
-MAX_LOG_RATIO = 80.0
-"""Its exponential is finite in float32, and beyond any clipping."""
 
 
 class VanillaPG(PolicyObjective):
@@ -72,11 +70,6 @@ class PPOClip(PolicyObjective):
     ) -> tuple[Float[Array, ""], tuple[PyTree, Float[Array, " batch"], PyTree]]:
         """``(objective, (dist_params, log_pi, new_state))``."""
         dist_params, log_pi, state, regularization = self._log_pi(params, state, rng, transition_batch)
-        epsilon = hyperparams["epsilon"]
-        log_ratio = log_pi - transition_batch.logP
-        # Where a huge ratio is clipped its gradient must be 0, not 0 * inf.
-        ratio = jnp.exp(jnp.where(Adv >= 0, jnp.minimum(log_ratio, MAX_LOG_RATIO), log_ratio))
-        clipped = jnp.clip(ratio, 1 - epsilon, 1 + epsilon)
-        surrogate = jnp.minimum(ratio * Adv, clipped * Adv)
-        objective = jnp.mean(transition_batch.W * surrogate) - regularization
+        losses = ppo_clip(log_pi, transition_batch.logP, Adv, epsilon=hyperparams["epsilon"])
+        objective = -jnp.mean(transition_batch.W * losses) - regularization
         return objective, (dist_params, log_pi, state)

@@ -1,7 +1,7 @@
 """What every distribution over a space offers: pure methods to override, jitted functions to call."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -11,14 +11,14 @@ from gymnasium import spaces
 from jaxtyping import Array, Float, PyTree
 
 from triax.core.keys import Key
-from triax.spaces import batch_decoder, decoder
+from triax.spaces import batch_decoder, decoder, frozen
 
 DistParams = PyTree
 """Parameters of a batch of distributions: a dict of arrays ``[batch, ...]``, or a tuple or dict of such."""
 
 
 class BaseProbaDist(ABC):
-    """A family of distributions over a Gymnasium space, immutable.
+    """A family of distributions over a Gymnasium space, immutable; equal if it is the same one.
 
     Three forms of a variate: *raw* ``X``, the differentiable form that a network sees (one-hots, reals, or
     trees of these), *clean* arrays, as :func:`triax.spaces.encoder` gives them, and *members* of the space
@@ -201,6 +201,18 @@ class BaseProbaDist(ABC):
         keys = jax.random.split(rng, len(leaves))
         noise = [jax.random.normal(key, (batch_size, *leaf.shape[1:])) for key, leaf in zip(keys, leaves, strict=True)]
         return jax.tree.unflatten(structure, noise)
+
+    @cached_property
+    def _identity(self) -> Hashable:
+        return type(self), frozen(self.__getstate__())
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, BaseProbaDist):
+            return NotImplemented
+        return self is other or self._identity == other._identity
+
+    def __hash__(self) -> int:
+        return hash(self._identity)
 
     def __copy__(self) -> "BaseProbaDist":
         return self

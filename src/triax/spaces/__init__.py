@@ -5,6 +5,7 @@ from triax.spaces.checks import check_space, describe
 from triax.spaces.decode import batch_decoder, decoder
 from triax.spaces.encode import encoder
 from triax.spaces.encode_batch import batch_encoder
+from triax.spaces.freezing import frozen
 from triax.spaces.preprocess import default_preprocessor
 from triax.spaces.sample import safe_sample, sample_batch
 
@@ -18,6 +19,7 @@ __all__ = [
     "default_preprocessor",
     "describe",
     "encoder",
+    "frozen",
     "safe_sample",
     "sample_batch",
 ]

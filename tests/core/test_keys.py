@@ -18,6 +18,13 @@ def test_after_the_last_number_the_stream_goes_on_with_new_keys():
     assert len(np.unique(keys, axis=0)) == 4
 
 
+def test_a_stream_put_where_another_is_gives_the_same_keys_from_there_on():
+    stream, other = KeyStream(make_key(3)), KeyStream(make_key(4))
+    stream.key()
+    other.position = stream.position
+    np.testing.assert_array_equal([other.key(), other.key()], [stream.key(), stream.key()])
+
+
 @pytest.mark.parametrize("seed", [1.5, True, np.bool_(True), "1", [1], np.array([1])])
 def test_a_seed_that_is_no_integer_is_refused(seed):
     for take in (seed_or_entropy, make_key, make_generator):

@@ -16,6 +16,7 @@ from flax import nnx
 from triax.runs import (
     CorruptCheckpointError,
     checkpoints,
+    load_arrays,
     load_checkpoint,
     load_metadata,
     save_checkpoint,
@@ -50,6 +51,17 @@ def assert_same(found, expected):
 def test_every_kind_of_leaf_comes_back_as_it_was(tmp_path):
     save_checkpoint(tmp_path / "c", state(2.0))
     assert_same(load_checkpoint(tmp_path / "c", like=state(0.0)).tree, state(2.0))
+
+
+def test_arrays_are_read_without_knowing_their_shapes(tmp_path):
+    arrays = {"rows/S": np.arange(6.0).reshape(3, 2), "key": jax.random.key(7), "none": np.zeros((0, 4), np.int8)}
+    save_checkpoint(tmp_path / "c", arrays, {"step": 3})
+    found, metadata = load_arrays(tmp_path / "c")
+    assert set(found) == set(arrays)
+    np.testing.assert_array_equal(found["rows/S"], arrays["rows/S"])
+    np.testing.assert_array_equal(found["key"], jax.random.key_data(arrays["key"]))
+    assert (found["none"].shape, found["none"].dtype) == ((0, 4), np.int8)
+    assert metadata == {"step": 3}
 
 
 def test_metadata_comes_back(tmp_path):

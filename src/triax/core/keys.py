@@ -55,6 +55,15 @@ class KeyStream:
     def __init__(self, key: Key) -> None:
         self._key, self._count = key, 0
 
+    @property
+    def position(self) -> tuple[Key, int]:
+        """Where the stream is: one that it is assigned to gives the same keys from here on, as a resumed run does."""
+        return self._key, self._count
+
+    @position.setter
+    def position(self, position: tuple[Key, int]) -> None:
+        self._key, self._count = position
+
     def draw(self) -> Draw:
         """The ingredients of the next key."""
         self._count += 1

@@ -217,6 +217,11 @@ class Approximator(Sealed):
         """A fresh key: each read gives another one."""
         return self._keys.key()
 
+    @property
+    def key_stream(self) -> KeyStream:
+        """The stream that calls draw from; its ``position`` is part of a state to resume from."""
+        return self._keys
+
     # ------------------------------------------------------------------ copies
 
     def copy(self: A, deep: bool = False) -> A:

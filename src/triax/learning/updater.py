@@ -203,6 +203,11 @@ class Updater(Sealed):
         """A fresh key: each read gives another one."""
         return self._keys.key()
 
+    @property
+    def key_stream(self) -> KeyStream:
+        """The stream that steps draw from; its ``position`` is part of a state to resume from."""
+        return self._keys
+
     # ------------------------------------------------------------------ steps
 
     def _update(self, transition_batch: Any) -> tuple[dict[str, Any], Any]:

@@ -4,6 +4,7 @@ from triax.runs.checkpoint_store import CheckpointStore
 from triax.runs.checkpoints import (
     Checkpoint,
     CorruptCheckpointError,
+    load_arrays,
     load_checkpoint,
     load_metadata,
     save_checkpoint,
@@ -27,6 +28,7 @@ __all__ = [
     "Run",
     "decode_config",
     "encode_config",
+    "load_arrays",
     "load_checkpoint",
     "load_config",
     "load_metadata",

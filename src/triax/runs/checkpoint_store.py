@@ -8,7 +8,15 @@ from typing import Any
 
 from jaxtyping import PyTree
 
-from triax.runs.checkpoints import Checkpoint, beside, holds, load_checkpoint, load_metadata, save_checkpoint
+from triax.runs.checkpoints import (
+    Checkpoint,
+    beside,
+    holds,
+    load_arrays,
+    load_checkpoint,
+    load_metadata,
+    save_checkpoint,
+)
 
 _NAME = re.compile(r"step_(\d{10,})|\.step_(\d{10,})\.old")
 """A checkpoint, or one whose replacement was killed half-way: ``load_checkpoint`` finds that one too."""
@@ -60,6 +68,10 @@ class CheckpointStore:
         Its ``metadata["step"]`` is the step.
         """
         return load_checkpoint(self._existing(step), like, part=part)
+
+    def load_arrays(self, step: int | None = None) -> Checkpoint:
+        """All arrays by their paths, whatever their shapes: see :func:`~triax.runs.load_arrays`."""
+        return load_arrays(self._existing(step))
 
     def holds(self, step: int, tree: PyTree) -> bool:
         """Whether the checkpoint of a step is there, and of exactly this tree."""

@@ -13,9 +13,7 @@ from jaxtyping import PyTree
 
 from triax.core.errors import TriaxError
 from triax.core.json_files import decode_json, encode_json, read_json, write_json
-from triax.core.trees import describe_difference
-from triax.runs.array_files import read_arrays, write_arrays
-from triax.runs.leaves import (
+from triax.core.leaves import (
     describe_leaf,
     from_json,
     named_leaves,
@@ -24,6 +22,8 @@ from triax.runs.leaves import (
     to_json,
     to_numpy,
 )
+from triax.core.trees import describe_difference
+from triax.runs.array_files import read_arrays, write_arrays
 
 SCHEMA = 1
 """Version of the layout of a checkpoint; other versions are refused."""
@@ -102,10 +102,7 @@ def load_checkpoint(path: str | os.PathLike, like: PyTree, *, part: str | None =
     """
     path = _present(Path(path))
     content = _read_content(path)
-    try:
-        structs = {name: from_json(record) for name, record in content["leaves"].items()}
-    except (TypeError, ValueError, KeyError, AttributeError) as error:
-        raise CorruptCheckpointError(f"{path}: {_CONTENT} does not describe its leaves: {error}") from error
+    structs = _structs(path, content)
     full_names = _names_in(part, structs)
     leaves = named_leaves(like)
     expected = {name: describe_leaf(name, leaf) for name, leaf in leaves.items()}
@@ -113,13 +110,22 @@ def load_checkpoint(path: str | os.PathLike, like: PyTree, *, part: str | None =
     difference = describe_difference(expected, found, part or "tree")
     if difference is not None:
         raise ValueError(f"{path}: the checkpoint is of another structure. {difference}")
-    try:
-        values = _read_values(path / _ARRAYS, structs, content["leaves"])
-    except Exception as error:  # Orbax and TensorStore raise all kinds for missing and damaged files
-        raise CorruptCheckpointError(f"{path}: its arrays cannot be read: {error}") from error
+    values = _read_values(path, structs, content["leaves"])
     restored = [restore_leaf(leaf, values[full_names[name]]) for name, leaf in leaves.items()]
     tree = jax.tree.unflatten(jax.tree.structure(like), restored)
     return Checkpoint(tree, decode_json(content["metadata"]))
+
+
+def load_arrays(path: str | os.PathLike) -> Checkpoint:
+    """The values of all leaves as NumPy arrays by their paths, such as ``"params/dense/kernel"``, and the metadata.
+
+    For trees whose shapes are not known beforehand, such as replay that is filling up. PRNG keys come as their data.
+    Raises as :func:`load_checkpoint`.
+    """
+    path = _present(Path(path))
+    content = _read_content(path)
+    values = _read_values(path, _structs(path, content), content["leaves"])
+    return Checkpoint(values, decode_json(content["metadata"]))
 
 
 def holds(path: str | os.PathLike, tree: PyTree) -> bool:
@@ -153,16 +159,27 @@ def _names_in(part: str | None, names: Mapping[str, Any]) -> dict[str, str]:
     return inside | ({"": part} if part in names else {})
 
 
+def _structs(path: Path, content: Mapping[str, Any]) -> dict[str, jax.ShapeDtypeStruct]:
+    """Shapes and dtypes of the leaves by name."""
+    try:
+        return {name: from_json(record) for name, record in content["leaves"].items()}
+    except (TypeError, ValueError, KeyError, AttributeError) as error:
+        raise CorruptCheckpointError(f"{path}: {_CONTENT} does not describe its leaves: {error}") from error
+
+
 def _read_values(
-    folder: Path, structs: Mapping[str, jax.ShapeDtypeStruct], records: Mapping[str, Any]
+    path: Path, structs: Mapping[str, jax.ShapeDtypeStruct], records: Mapping[str, Any]
 ) -> dict[str, np.ndarray]:
-    """The leaves' values by name; ``ValueError`` where one is not what was written."""
-    wanted = {records[name]["array"]: stored_struct(struct) for name, struct in structs.items()}
-    arrays = read_arrays(folder, wanted)
-    values = {name: arrays[records[name]["array"]] for name in structs}
-    damaged = [name for name in values if zlib.crc32(values[name].tobytes()) != records[name]["crc32"]]
-    if damaged:
-        raise ValueError(f"the values of the leaves {damaged[:8]} are damaged.")
+    """The leaves' values by name; ``CorruptCheckpointError`` where one is not what was written."""
+    try:
+        wanted = {records[name]["array"]: stored_struct(struct) for name, struct in structs.items()}
+        arrays = read_arrays(path / _ARRAYS, wanted)
+        values = {name: arrays[records[name]["array"]] for name in structs}
+        damaged = [name for name in values if zlib.crc32(values[name].tobytes()) != records[name]["crc32"]]
+        if damaged:
+            raise ValueError(f"the values of the leaves {damaged[:8]} are damaged.")
+    except Exception as error:  # Orbax and TensorStore raise all kinds for missing and damaged files
+        raise CorruptCheckpointError(f"{path}: its arrays cannot be read: {error}") from error
     return values
 
 

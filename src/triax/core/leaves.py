@@ -9,6 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
+from triax.core.tree_differences import describe_difference
+
 
 def named_leaves(tree: PyTree) -> dict[str, Any]:
     """Leaves by their path, as in ``params/dense/kernel``; ``ValueError`` where two have one name."""
@@ -92,6 +94,19 @@ def _restore_numpy_scalar(like: np.generic, value: np.ndarray) -> Any:
 @restore_leaf.register(complex)
 def _restore_python_number(like: Any, value: np.ndarray) -> Any:
     return type(like)(value.item())
+
+
+def restore_tree(like: PyTree, values: Mapping[str, np.ndarray], name: str = "tree") -> PyTree:
+    """The tree of the structure of ``like`` whose leaves have these values, as ``to_numpy`` gave them, by their paths.
+
+    Raises ``ValueError`` that starts with ``name`` and lists the leaves that differ.
+    """
+    leaves = named_leaves(like)
+    expected = {path: stored_struct(describe_leaf(path, leaf)) for path, leaf in leaves.items()}
+    difference = describe_difference(expected, dict(values), name)
+    if difference is not None:
+        raise ValueError(difference)
+    return jax.tree.unflatten(jax.tree.structure(like), [restore_leaf(leaf, values[n]) for n, leaf in leaves.items()])
 
 
 def _is_key(leaf: Any) -> bool:

@@ -10,6 +10,7 @@ from jaxtyping import Array, Bool, Float, PyTree
 
 from triax.agents.action_heads import Head, expose_heads, is_head, kl_divergence, negative_log_likelihood
 from triax.agents.interface import Rollout
+from triax.agents.ppo_network import Networks
 from triax.core.keys import Key, fold_name
 from triax.core.modules import SplitModule, write_into
 from triax.core.trees import copy_arrays
@@ -19,13 +20,6 @@ from triax.networks.unrolling import fold
 
 LOSSES = ("kl", "sample", "mode")
 """How far the student is from the teacher; see :class:`Distillation`."""
-
-
-class Networks(NamedTuple):
-    """Numbers of a network, apart from its structure."""
-
-    params: dict[str, Any]
-    variables: dict[str, Any]
 
 
 class DistillationState(NamedTuple):

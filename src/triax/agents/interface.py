@@ -65,6 +65,8 @@ class Rollout(NamedTuple):
     weight: Float[Array, "time batch"] | None = None
     """How much each step counts; ``None`` for one. A vector environment that resets in the next step has steps that
     nobody takes: they weigh 0 and are truncated, so that no return runs through them."""
+    metrics: PyTree = ()
+    """What the environments measured."""
 
     @property
     def resets(self) -> Bool[Array, "time batch"]:

@@ -1,7 +1,10 @@
 """The base of wrappers around JAX environments."""
 
+from collections.abc import Hashable
+from functools import cached_property
 from typing import Any
 
+from triax.core.freezing import frozen
 from triax.core.keys import Key
 from triax.env_protocol.interface import check_env
 
@@ -11,6 +14,8 @@ class EnvWrapper:
 
     Override ``reset`` and ``step``, and ``restart`` where ``env.restart`` matters. States are values:
     make new ones with ``replace``, and new dicts for ``info``.
+
+    Wrappers of one class with equal attributes are equal, so that what is compiled for one serves the other.
     """
 
     def __init__(self, env: Any):
@@ -43,6 +48,20 @@ class EnvWrapper:
         if name == "env" or name.startswith("__"):  # asked for by copy and pickle, before there is an env
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
         return getattr(self.env, name)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, EnvWrapper):
+            return NotImplemented
+        return self is other or self._contents() == other._contents()
+
+    def __hash__(self) -> int:
+        return hash(self._contents())
+
+    def _contents(self) -> Hashable:
+        """What it is made of, without what was computed from that."""
+        cls = type(self)
+        kept = {n: v for n, v in vars(self).items() if not isinstance(getattr(cls, n, None), cached_property)}
+        return cls, frozen(kept)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.env!r})"

@@ -1,0 +1,57 @@
+"""What a training measures, and how arrays become numbers in a log."""
+
+import enum
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+Percentiles = tuple[float, ...]
+"""Between 0 and 100; ``()`` for none."""
+
+
+class LoggingLevel(enum.Flag):
+    """Families of metrics; combine them with ``|``."""
+
+    NONE = 0
+    LOSSES = 1
+    CRITIC_EXTRA = 2
+    ACTOR_EXTRA = 4
+    ROLLOUT_STATS = 8
+    ROLLOUT_OBS = 16
+    ENV_METRICS = 32
+    NETWORK_METRICS = 64
+    GRAD_NORM = 128
+    WEIGHTS = 256
+    THROUGHPUT = 512
+    BASIC = LOSSES
+    ALL = 1023 & ~ROLLOUT_OBS
+
+
+def summarize(name: str, tree: Any, percentiles: Percentiles | None = None) -> dict[str, Float[Array, ""]]:
+    """Numbers for a log of all leaves of a tree, with names joined by ``/``.
+
+    An array gives ``name/mean`` and ``name/std``, and ``name/p2.5`` and so on for ``percentiles``; booleans their
+    share, ``name``. Entries of lists and tuples are called by their position.
+    """
+    if tree is None:
+        return {}
+    if isinstance(tree, Mapping):
+        parts = tree.items()
+    elif isinstance(tree, Sequence):
+        parts = enumerate(tree)
+    else:
+        return _numbers(name, jnp.asarray(tree), percentiles or ())
+    return {key: value for part, leaf in parts for key, value in summarize(f"{name}/{part}", leaf, percentiles).items()}
+
+
+def _numbers(name: str, values: Array, percentiles: Percentiles) -> dict[str, Float[Array, ""]]:
+    if values.dtype == jnp.bool_:
+        return {name: jnp.mean(values, dtype=jnp.float32)}
+    values = values.astype(jnp.float32)
+    numbers = {f"{name}/mean": jnp.mean(values), f"{name}/std": jnp.std(values)}
+    if percentiles:
+        levels = jnp.percentile(values, jnp.asarray(percentiles, jnp.float32))
+        numbers |= {f"{name}/p{p:g}": level for p, level in zip(percentiles, levels, strict=True)}
+    return numbers

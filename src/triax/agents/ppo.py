@@ -1,0 +1,258 @@
+"""PPO for networks with memory: rollouts replayed from the memory they began with."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from flax import nnx
+from jaxtyping import Array, Bool, Float, Int, PyTree
+
+from triax.agents.interface import Rollout
+from triax.agents.logging_level import LoggingLevel, summarize
+from triax.agents.ppo_config import PPOAgentConfig, PPONumbers, make_optimizer
+from triax.agents.ppo_loss import PPOLosses, Targets, make_targets, normalize, ppo_losses
+from triax.agents.ppo_network import Networks, PPONetwork
+from triax.core.keys import Key, as_raw_key, fold_name
+from triax.core.modules import write_into
+from triax.core.trees import copy_arrays
+from triax.learning.learner import LossOutput, make_learner
+from triax.networks import PPONetworkOutput
+
+
+class PPOState(NamedTuple):
+    """Everything that changes."""
+
+    networks: Networks
+    optimizer_state: PyTree
+    numbers: PPONumbers
+    """Coefficients, which may differ between the agents of a ``vmap``."""
+
+
+class PPOExtras(NamedTuple):
+    """What acting tells learning, leaves ``[batch, ...]``."""
+
+    output: PPONetworkOutput
+    """Log-likelihoods and values; no actions."""
+    network: PyTree
+    """The network's ``rollout_extras``."""
+    metrics: PyTree = ()
+    """The network's, if they are logged."""
+
+
+class Minibatch(NamedTuple):
+    """Some environments of a rollout."""
+
+    rollout: Rollout
+    targets: Targets
+
+
+class PPOAgent:
+    """An on-policy agent: a network that gives a ``PPONetworkOutput``, for any actions and rewards that it handles.
+
+    A rollout's advantages are estimated once, with the values of the acting network. Minibatches are whole
+    trajectories, replayed from the memory at the start of the rollout, or from a fresh one where an episode starts
+    there. Statistics of normalizers are learned once, after all updates.
+
+    Agents of one structure and config are equal, so that compiled loops are shared.
+
+    Args:
+        network: a ``StatefulModule`` to begin with, which is copied; or what makes one from ``nnx.Rngs``, for agents
+            that draw their weights from the key of ``init``.
+        config: how it learns.
+        optimizer: instead of Adam by ``config``; a learning rate in ``inject_hyperparams`` state can be swept.
+    """
+
+    def __init__(
+        self,
+        network: nnx.Module | Callable[[nnx.Rngs], nnx.Module],
+        config: PPOAgentConfig | None = None,
+        *,
+        optimizer: optax.GradientTransformation | None = None,
+    ) -> None:
+        self.config = config = config or PPOAgentConfig()
+        self._factory = None if isinstance(network, nnx.Module) else network
+        first = network if self._factory is None else self._factory(nnx.Rngs(0))
+        self._network, networks = PPONetwork.of(first)
+        self._given = networks if self._factory is None else None
+        self._optimizer = optimizer
+        chosen = optimizer or make_optimizer(config.learning_rate, config.gradient_clipping, config.weight_decay)
+        self._learner = make_learner(self._loss, chosen, prefix="ppo")
+
+    def __eq__(self, other: object) -> bool:
+        return self._structure == other._structure if isinstance(other, PPOAgent) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._structure)
+
+    @property
+    def _structure(self) -> tuple:
+        return self._network, self.config, self._optimizer
+
+    # ------------------------------------------------------------------ the interface
+
+    def init(self, key: Key) -> PPOState:
+        """The given network's weights, copied; or those of a new one, drawn with ``key``."""
+        if self._factory is None:
+            networks: Networks = copy_arrays(self._given)
+        else:
+            rngs = nnx.Rngs(jax.random.wrap_key_data(as_raw_key(key)))
+            networks = PPONetwork.of(self._factory(rngs))[1]
+        return PPOState(networks, self._learner.init(networks.params), PPONumbers.of(self.config))
+
+    def initial_carry(self, state: PPOState, batch_size: int, key: Key) -> PyTree:
+        """The memory at the start of an episode."""
+        return self._network.initial_carry(state.networks, batch_size, key)
+
+    def reset_carry(self, state: PPOState, carry: PyTree, done: Bool[Array, " batch"], key: Key) -> PyTree:
+        """The memory with fresh rows where ``done``."""
+        return self._network.reset_carry(state.networks, carry, done, key)
+
+    def act(self, state: PPOState, observation: PyTree, carry: PyTree, key: Key, explore: bool = True) -> tuple:
+        """``(actions, carry, PPOExtras)``; without ``explore`` the network is in evaluation mode, extras ``()``."""
+        out = self._network.step(state.networks, carry, observation, key, is_training=explore)
+        if not explore:
+            return out.output.actions, out.next_state, ()
+        metrics = out.metrics if LoggingLevel.NETWORK_METRICS in self.config.logging_level else ()
+        extras = PPOExtras(out.output.replace(actions=()), out.rollout_extras, metrics)
+        return out.output.actions, out.next_state, extras
+
+    def learn(self, state: PPOState, experience: Rollout, key: Key) -> tuple[PPOState, dict[str, Any]]:
+        """The updates of one rollout, then the statistics of normalizers.
+
+        Metrics by ``config.logging_level``, of all updates: ``losses/total``, ``losses/actor``, ``losses/critic``,
+        ``losses/regularization`` and so on, each with ``/mean`` and ``/std``; besides ``approx_kl`` in nats;
+        ``skipped``, the share of updates that were not finite and changed nothing; ``stopped``, the share that
+        ``target_kl`` left out. Raises ``ValueError`` unless ``n_minibatches`` divides the environments.
+        """
+        if experience.starts.shape[0] % self.config.n_minibatches:
+            raise ValueError(
+                "PPO: the number of environments must be a multiple of n_minibatches; got "
+                f"{experience.starts.shape[0]} and {self.config.n_minibatches}."
+            )
+        targets = self._targets(state, experience, experience.extras.output.value_estimates, key)
+
+        def epoch(carry: tuple, key: Key) -> tuple:
+            return self._epoch(carry, experience, targets, key)
+
+        start = state, jnp.zeros((), bool)
+        keys = jax.random.split(fold_name(key, "epochs"), self.config.n_epochs)
+        (state, _), (losses, norms, counts) = jax.lax.scan(epoch, start, keys)
+        extras = experience.extras.network
+        networks = self._network.learn_statistics(state.networks, extras, fold_name(key, "statistics"))
+        metrics = self._metrics(experience, targets, losses, norms)
+        return state._replace(networks=networks), metrics | {name: jnp.mean(c) for name, c in counts.items()}
+
+    # ------------------------------------------------------------------ beside the interface
+
+    def with_numbers(self, state: PPOState, **numbers: Any) -> PPOState:
+        """The state with other ``learning_rate``, ``clip_range``, ``gae_lambda`` and so on, also those of a ``vmap``.
+
+        Raises ``ValueError`` for a name that the config leaves ``None``, or that is none of ``PPONumbers``.
+        """
+        optimizer_state = state.optimizer_state
+        if "learning_rate" in numbers:
+            optimizer_state = optax.tree_utils.tree_set(optimizer_state, learning_rate=numbers.pop("learning_rate"))
+        known = [name for name, value in state.numbers._asdict().items() if value is not None]
+        if unknown := set(numbers) - set(known):
+            raise ValueError(f"PPO: numbers must be learning_rate or of {known}; got {sorted(unknown)}.")
+        changed = {name: jnp.asarray(value, jnp.float32) for name, value in numbers.items()}
+        return state._replace(optimizer_state=optimizer_state, numbers=state.numbers._replace(**changed))
+
+    def write_into(self, network: nnx.Module, state: PPOState) -> None:
+        """Give a network of this structure, in place, what was learned."""
+        write_into(network, state.networks.params, state.networks.variables)
+
+    # ------------------------------------------------------------------ updates
+
+    def _targets(self, state: PPOState, rollout: Rollout, values: PyTree, key: Key) -> Targets:
+        extras, rng = rollout.extras, fold_name(key, "next_values")
+        next_values = self._network.next_values(state.networks, rollout, values, extras.network, rng)
+        logs, combine = extras.output.loglikelihoods, self.config.combine_advantages
+        return make_targets(rollout, values, next_values, logs, numbers=state.numbers, combine=combine)
+
+    def _epoch(self, carry: tuple, rollout: Rollout, targets: Targets, key: Key) -> tuple:
+        """One update for each minibatch."""
+        if self.config.recompute_advantages:
+            again = self._network.replay(carry[0].networks, rollout, rollout.extras.network, key)
+            targets = self._targets(carry[0], rollout, again.output.value_estimates, key)
+
+        def update(carry: tuple, inputs: tuple) -> tuple:
+            return self._update_unless_stopped(carry, self._take(rollout, targets, inputs[0]), inputs[1])
+
+        n_minibatches = self.config.n_minibatches
+        rows = None
+        if n_minibatches > 1:
+            order = jax.random.permutation(fold_name(key, "shuffle"), rollout.starts.shape[0])
+            rows = order.reshape(n_minibatches, -1)
+        return jax.lax.scan(update, carry, (rows, jax.random.split(fold_name(key, "noise"), n_minibatches)))
+
+    def _take(self, rollout: Rollout, targets: Targets, rows: Int[Array, " some"] | None) -> Minibatch:
+        """Some environments, all for ``None``; what no update reads is left out."""
+        whole = rollout._replace(reward=(), action=(), next_observation=(), last_carry=(), metrics=())
+        whole = whole._replace(extras=whole.extras._replace(metrics=()))
+        if rows is None:
+            return Minibatch(whole, targets)
+        together = whole._replace(extras=(whole.extras, targets)).environments(rows)
+        extras, targets = together.extras
+        return Minibatch(together._replace(extras=extras), targets)
+
+    def _update_unless_stopped(self, carry: tuple, batch: Minibatch, key: Key) -> tuple:
+        if self.config.target_kl is None:
+            state, losses, norm, finite = self._update(carry[0], batch, key)
+            return (state, carry[1]), (losses, norm, {"skipped": 1.0 - finite})
+        state, stopped = carry
+        told = jax.eval_shape(self._update, state, batch, key)[1:]
+        unknown = jax.tree.map(lambda leaf: jnp.full(leaf.shape, jnp.nan, leaf.dtype), told)
+        after, losses, norm, finite = jax.lax.cond(
+            stopped, lambda: (state, *unknown), lambda: self._update(state, batch, key)
+        )
+        counts = {"skipped": jnp.where(stopped, 0.0, 1.0 - finite), "stopped": stopped.astype(jnp.float32)}
+        return (after, stopped | (losses.kl > state.numbers.target_kl)), (losses, norm, counts)
+
+    def _update(self, state: PPOState, batch: Minibatch, key: Key) -> tuple[PPOState, PPOLosses, Array, Array]:
+        """``(state, losses, norm of the gradients, 1 if they were finite)``."""
+        networks = state.networks
+        step = self._learner.step(*networks, state.optimizer_state, key, state.numbers, batch)
+        after = state._replace(networks=networks._replace(params=step.params), optimizer_state=step.optimizer_state)
+        return after, step.metrics["losses"], step.metrics["ppo/grads_norm"], jnp.all(step.finite).astype(jnp.float32)
+
+    def _loss(self, params: dict, variables: dict, rng: Key, numbers: PPONumbers, batch: Minibatch) -> tuple:
+        rollout, targets = batch
+        out = self._network.replay(Networks(params, variables), rollout, rollout.extras.network, rng)
+        if self.config.normalize_advantages:
+            targets = targets._replace(advantages=normalize(targets.advantages, rollout.weight))
+        losses = ppo_losses(
+            out.output, out.regularization_loss, rollout.extras.output, targets, numbers, rollout.weight
+        )
+        return losses.total, LossOutput(variables, {"losses": losses})
+
+    def _metrics(
+        self, rollout: Rollout, targets: Targets, losses: PPOLosses, norms: Float[Array, "epochs minibatches"]
+    ) -> dict[str, Any]:
+        level, old = self.config.logging_level, rollout.extras.output
+        families = {
+            LoggingLevel.LOSSES: {
+                "losses": {name: getattr(losses, name) for name in ("total", "actor", "critic", "regularization")}
+            },
+            LoggingLevel.ACTOR_EXTRA: {
+                "losses": {"clipping_fraction": losses.clipping_fraction},
+                "loglikelihood": old.loglikelihoods,
+            },
+            LoggingLevel.CRITIC_EXTRA: {
+                "losses": {
+                    "advantages": targets.advantages,
+                    "critic_R^2": losses.r2,
+                    "predicted_value": old.value_estimates,
+                }
+            },
+        }
+        metrics: dict[str, Any] = {"approx_kl": jnp.nanmean(losses.kl)}
+        for family, values in families.items():
+            if family in level:
+                for name, tree in values.items():
+                    metrics |= summarize(name, tree, self.config.logging_percentiles)
+        if LoggingLevel.GRAD_NORM in level:
+            metrics |= summarize("grad_norm", norms, self.config.logging_percentiles)
+        return metrics

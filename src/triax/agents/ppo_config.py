@@ -1,0 +1,115 @@
+"""How agents that learn from rollouts learn: PPO, and A2C and REINFORCE as cases of it."""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
+
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float
+
+from triax.agents.logging_level import LoggingLevel
+from triax.core.numbers import check_count, check_number
+
+
+@dataclass(frozen=True)
+class PPOAgentConfig:
+    """Proximal policy optimization (Schulman et al. 2017, arXiv:1707.06347)."""
+
+    gae_lambda: float = 0.95
+    """How far advantages look ahead (Schulman et al. 2016, arXiv:1506.02438): 0 one step, 1 to the end."""
+    discounting_factor: float = 0.99
+    """Discount factor."""
+    clip_range: float = 0.2
+    """How far the ratio of probabilities may move from 1."""
+    value_clip_range: float | None = None
+    """How far values may move from those of the rollout before the critic's loss ignores it; ``None``: anywhere."""
+    learning_rate: float = 1e-4
+    """Step size of Adam."""
+    normalize_advantages: bool = True
+    """Advantages of each minibatch get mean 0 and deviation 1."""
+    combine_advantages: bool = False
+    """Every part of the action learns from the sum of the advantages of all rewards, not each from its own."""
+    recompute_advantages: bool = False
+    """Advantages are computed anew, with the critic of then, before each epoch (Andrychowicz et al. 2021,
+    arXiv:2006.05990), instead of once for each rollout."""
+    n_epochs: int = 4
+    """Passes over each rollout."""
+    n_minibatches: int = 4
+    """Parts of the environments, one update each: whole trajectories, drawn anew in each epoch."""
+    critic_loss_weight: float = 1.0
+    """Of the critic's loss beside the actor's."""
+    target_kl: float | None = None
+    """Skip the rest of a rollout's updates once the policy is this far from the old one, in nats; ``None``: never."""
+    gradient_clipping: float | None = None
+    """Gradients are scaled down to this norm; ``None``: never."""
+    weight_decay: bool | float | None = None
+    """``None`` for Adam, ``True`` for AdamW with optax's decay, or AdamW's decay."""
+    logging_level: LoggingLevel = LoggingLevel.LOSSES
+    """What is measured."""
+    logging_percentiles: tuple[float, ...] | None = None
+    """Of what is measured, besides mean and standard deviation."""
+
+    def __post_init__(self) -> None:
+        who = type(self).__name__
+        for name in ("gae_lambda", "discounting_factor"):
+            check_number(who, name, getattr(self, name), low=0, high=1)
+        for name in ("clip_range", "critic_loss_weight"):
+            check_number(who, name, getattr(self, name), low=0)
+        check_number(who, "learning_rate", self.learning_rate, positive=True)
+        for name in ("value_clip_range", "target_kl", "gradient_clipping"):
+            if getattr(self, name) is not None:
+                check_number(who, name, getattr(self, name), positive=True)
+        if self.weight_decay is not None and not isinstance(self.weight_decay, bool):
+            check_number(who, "weight_decay", self.weight_decay, low=0)
+        for name in ("n_epochs", "n_minibatches"):
+            check_count(who, name, getattr(self, name))
+        for level in self.logging_percentiles or ():
+            check_number(who, "each of logging_percentiles", level, low=0, high=100)
+        if self.logging_percentiles is not None:
+            object.__setattr__(self, "logging_percentiles", tuple(map(float, self.logging_percentiles)))
+
+    @classmethod
+    def a2c(cls, **changes: Any) -> Self:
+        """Advantage actor-critic (Mnih et al. 2016, arXiv:1602.01783): PPO with one update for each rollout."""
+        return cls(**{"n_epochs": 1, "n_minibatches": 1, "normalize_advantages": False, **changes})
+
+    @classmethod
+    def reinforce(cls, **changes: Any) -> Self:
+        """REINFORCE with a baseline (Sutton & Barto 2018, section 13.4): A2C with returns to the end of the episode.
+
+        Rollouts should be as long as episodes: the critic stands for what lies beyond them.
+        """
+        return cls.a2c(**{"gae_lambda": 1.0, **changes})
+
+
+Number = Float[Array, ""]
+
+
+class PPONumbers(NamedTuple):
+    """The numbers of a config that may change, or differ between agents of one ``vmap``, without compiling anew."""
+
+    discounting_factor: Number
+    gae_lambda: Number
+    clip_range: Number
+    critic_loss_weight: Number
+    value_clip_range: Number | None
+    target_kl: Number | None
+
+    @classmethod
+    def of(cls, config: PPOAgentConfig) -> "PPONumbers":
+        """Those of a config."""
+        numbers: dict[str, Any] = {name: getattr(config, name) for name in cls._fields}
+        given = {name: jnp.asarray(number, jnp.float32) for name, number in numbers.items() if number is not None}
+        return cls(**(numbers | given))
+
+
+def make_optimizer(
+    learning_rate: float, gradient_clipping: float | None = None, weight_decay: bool | float | None = None
+) -> optax.GradientTransformation:
+    """Adam or AdamW, with the learning rate in its state: ``inject_hyperparams`` of optax."""
+    if weight_decay is None:
+        adam = optax.inject_hyperparams(optax.adam)(learning_rate=learning_rate)
+    else:
+        decay = {} if weight_decay is True else {"weight_decay": float(weight_decay)}
+        adam = optax.inject_hyperparams(optax.adamw, static_args=("weight_decay",))(learning_rate, **decay)
+    return adam if gradient_clipping is None else optax.chain(optax.clip_by_global_norm(gradient_clipping), adam)

@@ -1,0 +1,154 @@
+"""On-policy learning as one compiled program: rollouts and updates, several iterations in a call."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Int, PyTree
+
+from triax.agents.interface import Agent, Rollout
+from triax.core.keys import Key, fold_name
+from triax.core.modules import strong_copy
+from triax.core.numbers import check_count
+from triax.envs import AutoReset
+from triax.loops.rollout import Acting, IterationKeys, begin, rollout
+
+Measure = Callable[[PyTree, Rollout], dict[str, Any]]
+"""``(agent's state, rollout) -> metrics``: what else is to be measured; hashable, and equal for equal measures."""
+
+
+@dataclass(frozen=True)
+class OnPolicyConfig:
+    """How experience is gathered."""
+
+    num_envs: int = 256
+    """Environments that act side by side."""
+    rollout_length: int = 20
+    """Steps of all environments before the agent learns."""
+
+    def __post_init__(self) -> None:
+        for name in ("num_envs", "rollout_length"):
+            check_count("OnPolicyConfig", name, getattr(self, name))
+
+
+class OnPolicyState(NamedTuple):
+    """Everything that changes: a pytree to donate, to keep, to restore."""
+
+    agent: PyTree
+    acting: Acting
+    iteration: Int[Array, ""]
+    key: Key
+
+
+@dataclass(frozen=True)
+class Program:
+    """What a compiled loop is made of: equal programs are compiled once."""
+
+    agent: Agent
+    env: Any
+    config: OnPolicyConfig
+    measure: Measure | None = None
+    num_seeds: int | None = None
+
+    def begin(self, agent_state: PyTree, key: Key) -> OnPolicyState:
+        """The state before the first iteration."""
+        acting = begin(self.agent, self.env, agent_state, key, self.config.num_envs)
+        return OnPolicyState(agent_state, acting, jnp.zeros((), jnp.int32), fold_name(key, "run"))
+
+    def iterate(self, state: OnPolicyState) -> tuple[OnPolicyState, dict[str, Array]]:
+        """A rollout and what is learned from it."""
+        keys = IterationKeys.of(state.key, state.iteration)
+        acting, experience = rollout(self.agent, self.env, state.agent, state.acting, keys, self.config.rollout_length)
+        agent, metrics = self.agent.learn(state.agent, experience, keys.learn)
+        report, episodes = acting.episodes.report()
+        metrics = {**metrics, **report}
+        if self.measure is not None:
+            metrics |= self.measure(agent, experience)
+        return OnPolicyState(agent, acting._replace(episodes=episodes), state.iteration + 1, state.key), metrics
+
+
+@partial(jax.jit, static_argnums=0)
+def _begin(program: Program, agent_state: PyTree, key: Key) -> OnPolicyState:
+    begin = program.begin if program.num_seeds is None else jax.vmap(program.begin)
+    return begin(agent_state, key)
+
+
+@partial(jax.jit, static_argnums=(0, 3), donate_argnums=1)
+def _run(
+    program: Program, state: OnPolicyState, iterations: Int[Array, ""], most: int
+) -> tuple[OnPolicyState, dict[str, Array]]:
+    """Up to ``most`` iterations; the metrics of each, zeros beyond."""
+    iterate = program.iterate if program.num_seeds is None else jax.vmap(program.iterate)
+    shapes = jax.eval_shape(iterate, state)[1]
+    rows = jax.tree.map(lambda leaf: jnp.zeros((most, *leaf.shape), leaf.dtype), shapes)
+
+    def one(i: Int[Array, ""], carry: tuple) -> tuple:
+        state, metrics = iterate(carry[0])
+        return state, jax.tree.map(lambda row, new: row.at[i].set(new), carry[1], metrics)
+
+    return jax.lax.fori_loop(0, iterations, one, (state, rows))
+
+
+class DeviceOnPolicy:
+    """Runs an on-policy agent with a JAX environment in one donated, compiled program.
+
+    It compiles once, however many iterations a call has; and not again for another loop of an equal agent, config and
+    the same environment.
+
+    Args:
+        env: a JAX environment, hashable; it is wrapped in ``AutoReset`` unless it resets itself.
+        agent: an :class:`triax.agents.interface.Agent` that learns from rollouts, hashable.
+        config: how experience is gathered.
+        measure: more metrics, of the agent's state after an iteration and its rollout.
+        num_seeds: run so many seeds at once; states, keys and metrics then have an axis ``[num_seeds]``.
+        most: iterations of one compiled call at most; ``run`` makes several calls for more.
+    """
+
+    def __init__(
+        self,
+        env: Any,
+        agent: Agent,
+        config: OnPolicyConfig | None = None,
+        *,
+        measure: Measure | None = None,
+        num_seeds: int | None = None,
+        most: int = 64,
+    ) -> None:
+        resetting = env if getattr(env, "resets_itself", False) else AutoReset(env)
+        self.program = Program(agent, resetting, config or OnPolicyConfig(), measure, num_seeds)
+        self.most = check_count("DeviceOnPolicy", "most", most)
+        try:
+            hash(self.program)
+        except TypeError as error:
+            raise TypeError(
+                f"DeviceOnPolicy: agent and environment must be hashable, since the program is compiled for them: "
+                f"{error}. A frozen dataclass is, and a class without __eq__."
+            ) from error
+
+    def init(self, key: Key, agent_state: PyTree | None = None) -> OnPolicyState:
+        """The state before the first iteration; ``key`` is one key, or one for each seed.
+
+        ``agent_state`` is that of ``agent.init`` with a key derived from ``key``, unless it is given.
+        """
+        if agent_state is None:
+            draw = lambda k: self.program.agent.init(fold_name(k, "agent"))  # noqa: E731
+            agent_state = draw(key) if self.program.num_seeds is None else jax.vmap(draw)(key)
+        return strong_copy(_begin(self.program, strong_copy(agent_state), key))
+
+    def run(self, state: OnPolicyState, iterations: int) -> tuple[OnPolicyState, dict[str, np.ndarray]]:
+        """``(state, metrics)`` after so many iterations; the old state is used up.
+
+        Metrics are arrays ``[iterations]``, fetched to the host: those of ``agent.learn`` and ``measure``, and
+        ``episodes``, ``return`` and ``length`` of the episodes that ended in the iteration, NaN without any.
+        """
+        parts = []
+        while iterations > 0:
+            now = min(iterations, self.most)
+            state, metrics = _run(self.program, state, np.int32(now), self.most)
+            parts.append({name: rows[:now] for name, rows in jax.device_get(metrics).items()})
+            iterations -= now
+        return state, {name: np.concatenate([part[name] for part in parts]) for name in (parts[0] if parts else ())}

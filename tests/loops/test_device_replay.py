@@ -118,6 +118,100 @@ def test_windows_are_drawn_in_proportion_to_priorities_and_weighed_against_them(
     np.testing.assert_allclose([weights[i] for i in index], expected.min() / expected, rtol=1e-4)
 
 
+def with_idle_steps(steps: int, seed: int) -> list[Experience]:
+    """As from a vector environment that resets in the next step: nobody takes the step after an episode's end."""
+    rng, history, ended = np.random.default_rng(seed), [], np.zeros(NUM_ENVS, bool)
+    for t in range(steps):
+        told = experience_at(t, rng)
+        terminated, truncated = np.asarray(told.terminated) & ~ended, np.asarray(told.truncated) | ended
+        history.append(
+            told._replace(
+                reward=jnp.where(ended, 0.0, told.reward),
+                terminated=jnp.asarray(terminated),
+                truncated=jnp.asarray(truncated & ~terminated),
+                weight=jnp.asarray(~ended, jnp.float32),
+            )
+        )
+        ended = ~ended & (terminated | truncated)
+    return history
+
+
+def stored_with_idle_steps(replay: DeviceReplay, steps: int, seed: int):
+    history = with_idle_steps(steps, seed)
+    state = replay.init(history[0])
+    for experience in history:
+        state = jitted(replay)[0](*state, experience)
+    return *state, history
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 2**31), st.sampled_from([1, 3]), st.sampled_from([5, 20]), st.booleans())
+def test_steps_that_nobody_took_count_for_nothing_and_no_return_runs_through_them(seed, window, steps, prioritized):
+    """Pitfall 8."""
+    replay = DeviceReplay(15, NUM_ENVS, window, gamma=0.9, alpha=0.7 if prioritized else None)
+    stored, cursor, history = stored_with_idle_steps(replay, steps, seed)
+    batch = jitted(replay)[1](stored, cursor, jax.random.PRNGKey(seed), 32)
+    for name, W, Rn, In, following in zip(
+        np.ravel(batch.S["x"]), batch.W, batch.Rn, batch.In, np.ravel(batch.S_next["x"]), strict=True
+    ):
+        first, env = divmod(int(name), 100)
+        assert (W > 0) == (history[first].weight[env] > 0)
+        assert W > 0 or not prioritized
+        expected = oracle(history, replay, name)
+        np.testing.assert_allclose((Rn, In, following), expected[:3], rtol=1e-5, atol=1e-6)
+        last = int(following) // 100
+        assert all(history[t].weight[env] > 0 for t in range(first + 1, last + 1))
+
+
+def test_uniform_draws_are_spread_evenly_over_the_steps_that_count():
+    replay = DeviceReplay(60, NUM_ENVS)
+    stored, cursor, history = stored_with_idle_steps(replay, 40, 3)
+    batch = jitted(replay)[1](stored, cursor, jax.random.PRNGKey(1), 30_000)
+    counted = np.asarray(batch.W) > 0
+    assert 0 < np.mean(~counted) < 0.01  # what redrawing leaves: here a third of the rows nobody took
+    names, counts = np.unique(np.asarray(batch.S["x"])[counted], return_counts=True)
+    kept = [100 * t + env for t in range(10, 40) for env in range(NUM_ENVS) if history[t].weight[env]]
+    assert names.tolist() == kept and len(kept) < 50
+    np.testing.assert_allclose(counts / counted.sum(), 1 / len(kept), rtol=0.15)
+
+
+@pytest.mark.parametrize("alpha", [None, 1.0])
+def test_each_step_of_a_sequence_that_nobody_took_weighs_nothing(alpha):
+    replay = DeviceReplay(15, NUM_ENVS, 4, sequences=True, burn_in=1, alpha=alpha)
+    stored, cursor, history = stored_with_idle_steps(replay, 13, 5)
+    sequence = jitted(replay)[1](stored, cursor, jax.random.PRNGKey(0), 16)
+    taken = [
+        [bool(history[int(name) // 100].weight[int(name) % 100]) for name in row]
+        for row in np.asarray(sequence.S["x"])[..., 0]
+    ]
+    np.testing.assert_array_equal(np.asarray(sequence.W) > 0, taken)
+    assert 0 < np.mean(taken) < 1
+
+
+def test_a_sequence_in_which_nobody_took_a_step_after_the_burn_in_is_never_drawn():
+    replay = DeviceReplay(15, NUM_ENVS, 2, sequences=True, burn_in=1, alpha=1.0)
+    stored, cursor, _ = stored_with_idle_steps(replay, 13, 5)
+    sequence = jitted(replay)[1](stored, cursor, jax.random.PRNGKey(0), 200)
+    assert np.all(sequence.W[1] > 0) and not np.all(sequence.W[0] > 0)
+
+
+def test_episodes_that_will_not_go_on_are_cut_after_the_newest_step():
+    replay = DeviceReplay(15, NUM_ENVS, 2, gamma=0.9)
+    rng = np.random.default_rng(0)
+    none = jnp.zeros(NUM_ENVS, bool)
+    history = [experience_at(t, rng)._replace(terminated=none, truncated=none) for t in range(3)]
+    state = replay.init(history[0])
+    add = jitted(replay)[0]
+    for experience in history[:2]:
+        state = add(*state, experience)
+    stored = add(jax.jit(replay.cut)(*state), state[1], history[2])[0]
+    batch = jax.jit(replay.windows)(stored, jnp.arange(4), jnp.ones(4))
+    both, alone = history[0].reward + 0.9 * history[1].reward, history[1].reward
+    np.testing.assert_allclose(batch.Rn, np.concatenate([both, alone]), rtol=1e-6)
+    np.testing.assert_allclose(batch.In, [0.81, 0.81, 0.9, 0.9], rtol=1e-6)
+    np.testing.assert_array_equal(batch.S_next["x"][2:], history[1].next_observation["x"])
+
+
 def test_new_windows_get_the_largest_priority_and_overwritten_ones_are_gone():
     replay = DeviceReplay(10, NUM_ENVS, 2, alpha=1.0)
     stored, cursor, _ = filled(replay, 5, 0)

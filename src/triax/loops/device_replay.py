@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
-from triax.core.keys import Key
+from triax.core.keys import Key, fold_name
 from triax.core.numbers import check_number
 from triax.loops.device_sum_tree import DeviceSumTree, Levels
 from triax.loops.packed_rows import PackedRows
@@ -28,6 +28,9 @@ class Experience(NamedTuple):
     """Of the action, in nats; ``None`` where nobody reads it."""
     carry: PyTree = ()
     """The memory that acted on ``observation``; ``()`` without memory."""
+    weight: Float[Array, " envs"] | None = None
+    """How much the step counts, ``None`` for one: 0 where nobody took it. Such a step has no reward and is truncated,
+    so that no return runs through it and memory is reset after it."""
 
 
 class Cursor(NamedTuple):
@@ -61,6 +64,10 @@ class DeviceReplay:
     Without ``sequences`` a window is folded into one n-step transition, which ends where its episode ends: with its
     own final observation, and bootstrapping unless it terminated. With ``sequences`` it is a ``Trajectory`` with the
     memory that was stored at its start, and may hold several episodes.
+
+    Steps that weigh 0 are never drawn in proportion to priorities. Uniform draws that hit one are drawn again, a few
+    times: a batch is then as large as it seems, also for learning that does not look at weights. What is left weighs
+    0 in ``W``, and so does each such step of a sequence.
 
     Args:
         capacity: transitions to keep; the steps of ``num_envs`` environments that fit, so rounded down.
@@ -131,16 +138,25 @@ class DeviceReplay:
         after = Cursor((cursor.position + 1) % self.num_steps, jnp.minimum(cursor.size + 1, self.num_steps))
         priorities = stored.priorities
         if self.alpha is not None:
-            priorities = self._follow(priorities, cursor, after)
+            priorities = self._follow(priorities, rows, cursor, after)
         return Stored(rows, priorities), after
 
-    def _follow(self, priorities: Priorities, cursor: Cursor, after: Cursor) -> Priorities:
+    def cut(self, stored: Stored, cursor: Cursor) -> Stored:
+        """The buffer with the episodes under way truncated after the newest step, since other ones will follow."""
+        start = (cursor.position - 1) % self.num_steps * self.num_envs
+        newest = stored.rows.take(start + jnp.arange(self.num_envs, dtype=jnp.int32))
+        rows = stored.rows.write(start, newest._replace(truncated=~newest.terminated))
+        return stored._replace(rows=rows)
+
+    def _follow(self, priorities: Priorities, rows: PackedRows, cursor: Cursor, after: Cursor) -> Priorities:
         """Windows that begin in the overwritten row are gone; those that the new row completes can be drawn."""
         envs, tree = jnp.arange(self.num_envs, dtype=jnp.int32), self._tree
         levels, none = priorities.levels, jnp.zeros(self.num_envs, jnp.float32)
         complete = (cursor.position - (self.window - 1)) % self.num_steps
         index = complete * self.num_envs + envs
         new = jnp.where(after.size >= self.window, priorities.largest, none)
+        counts = self._counts(rows, index)
+        new = new if counts is None else jnp.where(counts, new, none)
         if self.window > 1:
             levels = tree.write(levels, cursor.position * self.num_envs + envs, none)
         return priorities._replace(levels=tree.write(levels, index, new))
@@ -164,15 +180,35 @@ class DeviceReplay:
     ) -> tuple[Int[Array, " batch"], Float[Array, " batch"]]:
         """Where windows begin, and their importance weights, at most 1."""
         if self.alpha is None:
-            windows = jnp.maximum(self.num_windows(cursor), 1)
-            place = jax.random.randint(key, (batch_size,), 0, windows, jnp.int32)
-            oldest = (cursor.position - cursor.size) * self.num_envs
-            return (oldest + place) % (self.num_steps * self.num_envs), jnp.ones(batch_size, jnp.float32)
+            return self._uniform(stored.rows, cursor, key, batch_size), jnp.ones(batch_size, jnp.float32)
         levels, tree = stored.priorities.levels, self._tree
         strata = jnp.arange(batch_size, dtype=jnp.float32) + jax.random.uniform(key, (batch_size,))
         index = tree.find(levels, strata / batch_size)
         weights = jnp.maximum(tree.values(levels, index), jnp.finfo(jnp.float32).tiny) ** -self.beta
         return index, weights / jnp.max(weights)
+
+    def _uniform(self, rows: PackedRows, cursor: Cursor, key: Key, batch_size: int) -> Int[Array, " batch"]:
+        """Every window as likely as the others, of those in which something counts."""
+        windows = jnp.maximum(self.num_windows(cursor), 1)
+        oldest = (cursor.position - cursor.size) * self.num_envs
+
+        def draw(key: Key, shape: tuple[int, ...]) -> Int[Array, "*shape"]:
+            place = jax.random.randint(key, shape, 0, windows, jnp.int32)
+            return (oldest + place) % (self.num_steps * self.num_envs)
+
+        first, again = draw(key, (batch_size,)), draw(fold_name(key, "again"), (REDRAWS, batch_size))
+        candidates = jnp.concatenate([first[None], again])
+        counts = self._counts(rows, candidates.reshape(-1))
+        if counts is None:
+            return first
+        place = jnp.argmax(counts.reshape(candidates.shape), axis=0)
+        return jnp.take_along_axis(candidates, place[None], axis=0)[0]
+
+    def _counts(self, rows: PackedRows, index: Int[Array, " batch"]) -> Bool[Array, " batch"] | None:
+        """In which windows there is a step to learn from; ``None`` if each step of all counts."""
+        steps = slice(self.burn_in, None) if self.sequences else slice(1)
+        weight = rows.take(self._rows_of(index)[steps], lambda row: row.weight)
+        return None if weight is None else jnp.any(weight > 0, axis=0)
 
     def windows(
         self, stored: Stored, index: Int[Array, " batch"], weights: Float[Array, " batch"]
@@ -210,6 +246,7 @@ class DeviceReplay:
             last, Rn, In = self._n_step(rows, index)
             S_next = rows.take(last, lambda row: row.next_observation)
         log_prob = jnp.zeros_like(Rn) if first.log_prob is None else first.log_prob
+        weights = weights if first.weight is None else weights * first.weight
         return TransitionBatch.from_values(
             (first.observation, first.action, log_prob, Rn, In, S_next, None, None, weights, index, None)
         )
@@ -228,6 +265,7 @@ class DeviceReplay:
 
     def _sequences(self, rows: PackedRows, index: Int[Array, " batch"], weights: Float[Array, " batch"]) -> Trajectory:
         steps = rows.take(self._rows_of(index), lambda row: row._replace(carry=()))
+        W = jnp.broadcast_to(weights, steps.reward.shape)
         return Trajectory(
             S=steps.observation,
             A=steps.action,
@@ -237,7 +275,7 @@ class DeviceReplay:
             truncated=steps.truncated,
             S_next=steps.next_observation,
             carry=rows.take(index, lambda row: row.carry),
-            W=jnp.broadcast_to(weights, steps.reward.shape),
+            W=W if steps.weight is None else W * steps.weight,
             gamma=self.gamma,
             burn_in=self.burn_in,
         )
@@ -245,3 +283,6 @@ class DeviceReplay:
 
 SMALLEST_PRIORITY = 1e-6
 """Added to TD errors, so that every transition can be drawn."""
+
+REDRAWS = 4
+"""How often a uniform draw is repeated that hit a step which weighs 0."""

@@ -1,0 +1,48 @@
+"""Statistics of the episodes that a loop runs, kept where it runs."""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+
+class Episodes(NamedTuple):
+    """Returns and lengths: of the episodes under way ``[num_envs]``, and sums over those that ended."""
+
+    running: Float[Array, " envs"]
+    steps: Int[Array, " envs"]
+    ended: Float[Array, ""]
+    returns: Float[Array, ""]
+    lengths: Float[Array, ""]
+
+    @classmethod
+    def begin(cls, num_envs: int) -> "Episodes":
+        """Nothing yet."""
+        zeros = (jnp.zeros((), jnp.float32) for _ in range(3))
+        return cls(jnp.zeros(num_envs, jnp.float32), jnp.zeros(num_envs, jnp.int32), *zeros)
+
+    def after(
+        self, reward: Float[Array, " envs"], done: Bool[Array, " envs"], taken: Bool[Array, " envs"] | None = None
+    ) -> "Episodes":
+        """After one more step of all environments, or of those where it was ``taken``."""
+        one = 1
+        if taken is not None:
+            reward, done, one = jnp.where(taken, reward, 0.0), done & taken, taken.astype(jnp.int32)
+        running, steps = self.running + reward, self.steps + one
+        return Episodes(
+            jnp.where(done, 0.0, running),
+            jnp.where(done, 0, steps),
+            self.ended + jnp.sum(done),
+            self.returns + jnp.sum(jnp.where(done, running, 0.0)),
+            self.lengths + jnp.sum(jnp.where(done, steps, 0)),
+        )
+
+    def dropped(self) -> "Episodes":
+        """With nothing of the episodes under way, which will not go on."""
+        return self._replace(running=jnp.zeros_like(self.running), steps=jnp.zeros_like(self.steps))
+
+    def report(self) -> tuple[dict[str, Array], "Episodes"]:
+        """``episodes``, and their mean ``return`` and ``length``, NaN without any; and sums that start anew."""
+        zero = jnp.zeros_like(self.ended)
+        report = {"episodes": self.ended, "return": self.returns / self.ended, "length": self.lengths / self.ended}
+        return report, self._replace(ended=zero, returns=jnp.copy(zero), lengths=jnp.copy(zero))

@@ -1,8 +1,12 @@
 """The DQN agent learns, explores as told, and restores its weights."""
 
+import json
+from functools import partial
+
 import gymnasium
 import numpy as np
 import pytest
+from gymnasium.spaces import Box, Dict, Discrete
 
 from triax.agents import DQN, DQNConfig
 from triax.loops import evaluate, run_gymnasium
@@ -53,6 +57,104 @@ def test_weights_come_back():
     assert not np.allclose(first.q(s), second.q(s))
     second.set_weights(first.weights())
     np.testing.assert_array_equal(first.q(s), second.q(s))
+
+
+class Images(gymnasium.Env):
+    """Composite observations with an image that replay shares, of dtypes that the spaces do not tell."""
+
+    observation_space = Dict({"image": Box(0, 255, (64, 65), np.uint8), "at": Box(-9, 9, (2,), np.float32)})
+    action_space = Discrete(3, start=-1)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.at = np.zeros(2)  # float64
+        return self.observe(), {}
+
+    def observe(self):
+        image = np.full((64, 65), int(self.at[0] * 16) % 256, np.uint8)
+        return {"image": image, "at": self.at}
+
+    def step(self, a):
+        self.at = self.at + [int(a) / 4, self.np_random.normal()]
+        return self.observe(), float(-abs(self.at[0])), self.np_random.random() < 0.1, False, {}
+
+
+def states(agent, env, total_steps, start=(0, 0)):
+    """Steps, episodes and state at each episode's end."""
+    saved = []
+
+    def save(progressed):
+        if progressed.episode_ended:
+            saved.append(((progressed.step, progressed.episodes), agent.state_dict()))
+
+    run_gymnasium(agent, env, total_steps, seed=3, hooks=[save], start=start)
+    return saved
+
+
+def assert_same_state(first, second):
+    assert first["scalars"] == second["scalars"]
+    assert first["arrays"].keys() == second["arrays"].keys()
+    for path, array in first["arrays"].items():
+        assert np.asarray(array).tobytes() == np.asarray(second["arrays"][path]).tobytes(), path
+
+
+BUSY = {"prioritized": True, "n_step": 3, "double": False, "buffer_size": 120}
+
+
+@pytest.mark.parametrize(
+    ("make_env", "options"),
+    [(partial(gymnasium.make, "CartPole-v1"), {}), (partial(gymnasium.make, "CartPole-v1"), BUSY), (Images, {})],
+)
+def test_an_agent_that_loads_a_state_goes_on_bit_for_bit(make_env, options):
+    config = DQNConfig(**{**SMALL, "epsilon_steps": 200} | options)
+    unbroken, resumed = (DQN(make_env(), config, total_steps=300, seed=3) for _ in range(2))
+    saved = states(unbroken, make_env(), 220)
+    start, state = next(pair for pair in saved if pair[0][0] > 120)
+    on_disk = {path: np.array(array) for path, array in state["arrays"].items()}
+    resumed.load_state_dict({"scalars": json.loads(json.dumps(state["scalars"])), "arrays": on_disk})
+    last_start, last = states(resumed, make_env(), 220, start)[-1]
+    assert last_start == saved[-1][0] > start
+    assert_same_state(last, saved[-1][1])
+    assert unbroken.step == resumed.step == 220
+    assert unbroken.buffer._ring.num_frames == resumed.buffer._ring.num_frames
+
+
+def test_evaluating_and_saving_do_not_alter_training():
+    config = DQNConfig(**SMALL)
+    make_env = partial(gymnasium.make, "CartPole-v1")
+    weights = []
+    for evaluates in (False, True):
+        agent = DQN(make_env(), config, seed=0)
+
+        def evaluate_and_save(progressed, agent=agent, evaluates=evaluates):
+            if evaluates:
+                agent.act_greedily(np.zeros(4, np.float32))
+            if evaluates and progressed.episode_ended:
+                agent.state_dict()
+
+        run_gymnasium(agent, make_env(), 80, seed=0, hooks=[evaluate_and_save])
+        weights.append(agent.q(np.ones(4, np.float32)))
+    np.testing.assert_array_equal(*weights)
+
+
+def test_the_state_of_another_architecture_is_refused_by_leaf_and_changes_nothing():
+    env = gymnasium.make("CartPole-v1")
+    _, state = states(DQN(env, DQNConfig(**SMALL), seed=3), env, 45)[-1]
+    other = DQN(env, DQNConfig(**SMALL | {"hidden": (8,)}), seed=0)
+    s = np.zeros(4, np.float32)
+    before = other.q(s)
+    with pytest.raises(ValueError, match=r"DQN\['q/params.*kernel.*expected float32\[4,8\], got float32\[4,16\]"):
+        other.load_state_dict(state)
+    assert other.step == len(other.buffer) == 0
+    np.testing.assert_array_equal(other.q(s), before)
+
+
+def test_a_state_is_not_given_while_an_episode_runs():
+    env = gymnasium.make("CartPole-v1")
+    agent = DQN(env, DQNConfig(**SMALL, n_step=3), seed=0)
+    run_gymnasium(agent, env, 1, seed=0)
+    with pytest.raises(ValueError, match="where an episode has ended; 1 steps"):
+        agent.state_dict()
 
 
 def test_continuous_actions_are_refused():

@@ -1,19 +1,27 @@
 """DQN with soft target updates: the concepts assembled into an agent that a Gymnasium loop drives."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import jax
+import numpy as np
 import optax
 from gymnasium.spaces import Discrete
 from jaxtyping import PyTree
 
 from triax.agents.default_networks import ActionValues
+from triax.core.keys import KeyStream
+from triax.core.leaves import named_leaves, restore_tree
 from triax.core.numbers import check_count, check_number
 from triax.core.schedules import StepwiseLinearFunction
 from triax.experience_replay import PrioritizedReplayBuffer, SimpleReplayBuffer
 from triax.functions import EpsilonGreedy, Q
-from triax.reward_tracing import NStep
+from triax.reward_tracing import NStep, TransitionBatch
+from triax.spaces import safe_sample
 from triax.td_learning import DoubleQLearning, QLearning
+
+_LEARNED, _REPLAY = "learned/", "replay/"
 
 
 @dataclass(frozen=True)
@@ -99,7 +107,8 @@ class DQN:
         self.q = Q(func or ActionValues.factory(env, config.hidden), env, random_seed=seed)
         self.q_targ = self.q.copy()
         self.pi = EpsilonGreedy(self.q, epsilon=config.epsilon_start)
-        self.greedy = EpsilonGreedy(self.q, epsilon=0.0)
+        self._greedy_q = self.q.copy()
+        self._greedy = EpsilonGreedy(self._greedy_q, epsilon=0.0)
         rule = DoubleQLearning if config.double else QLearning
         self.rule = rule(self.q, q_targ=self.q_targ, optimizer=_optimizer(config, total_steps))
         self.tracer = NStep(config.n_step, config.gamma)
@@ -114,8 +123,9 @@ class DQN:
         return self.pi(s)
 
     def act_greedily(self, s: Any) -> Any:
-        """The action of the highest value."""
-        return self.greedy(s)
+        """The action of the highest value; draws from keys of its own, so that evaluating does not alter training."""
+        self._greedy_q.put_weights(*self.q.export_weights(None))
+        return self._greedy(s)
 
     def observe(
         self, s: Any, a: Any, r: float, terminated: bool, truncated: bool, s_next: Any
@@ -143,6 +153,73 @@ class DQN:
     def set_weights(self, weights: PyTree) -> None:
         """Act with the weights of a checkpoint."""
         self.q.params, self.q.function_state = weights["params"], weights["function_state"]
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that decides what comes next: ``{"scalars": <what JSON can hold>, "arrays": {path: array}}``.
+
+        An agent made alike that loads it goes on bit for bit. Raises ``ValueError`` while an episode is running:
+        its environment could not be saved either.
+        """
+        if len(self.tracer):
+            raise ValueError(
+                "DQN.state_dict: must be called where an episode has ended;"
+                f" {len(self.tracer)} steps of one are cached."
+            )
+        self.rule.raise_if_not_finite()
+        replay = self.buffer.state_dict()
+        arrays = {f"{_LEARNED}{path}": leaf for path, leaf in named_leaves(self._learned()).items()}
+        arrays |= {f"{_REPLAY}{path}": array for path, array in replay["arrays"].items()}
+        counts = {name: stream.position[1] for name, stream in self._key_streams().items()}
+        return {"scalars": {"step": self.step, "counts": counts, "replay": replay["scalars"]}, "arrays": arrays}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from a state of :meth:`state_dict`, whose arrays may be NumPy arrays.
+
+        Raises ``ValueError`` that lists the leaves that differ, for an agent that is not made alike; it is as before
+        then.
+        """
+        scalars = state["scalars"]
+        learned = restore_tree(self._learned(), _part(_LEARNED, state["arrays"]), "DQN")
+        replay = _part(_REPLAY, state["arrays"])
+        self.buffer.load_state_dict({"scalars": scalars["replay"], "arrays": replay}, self._example(replay))
+        for name, function in self._functions().items():
+            function.params, function.function_state = learned[name]["params"], learned[name]["function_state"]
+        self.rule.optimizer_state = learned["optimizer_state"]
+        for name, stream in self._key_streams().items():
+            stream.position = learned["keys"][name], scalars["counts"][name]
+        self.step = scalars["step"]
+
+    def _functions(self) -> dict[str, Q]:
+        return {"q": self.q, "q_targ": self.q_targ}
+
+    def _key_streams(self) -> dict[str, KeyStream]:
+        owners = {**self._functions(), "greedy": self._greedy_q, "rule": self.rule}
+        return {name: owner.key_stream for name, owner in owners.items()}
+
+    def _learned(self) -> PyTree:
+        weights = {
+            name: {"params": function.params, "function_state": function.function_state}
+            for name, function in self._functions().items()
+        }
+        keys = {name: stream.position[0] for name, stream in self._key_streams().items()}
+        return {**weights, "optimizer_state": self.rule.optimizer_state, "keys": keys}
+
+    def _example(self, replay: Mapping[str, np.ndarray]) -> TransitionBatch:
+        """A transition like those in replay: the spaces tell its structure, the arrays what dtypes really came."""
+        tracer = NStep(self.config.n_step, self.config.gamma)
+        s, a = safe_sample(self.q.observation_space, 0), safe_sample(self.q.action_space, 0)
+        tracer.add(s, a, 0.0, True, s_next=s)
+
+        def as_stored(path: Any, leaf: np.ndarray) -> np.ndarray:
+            rows = replay.get(f"rows/{jax.tree_util.keystr(path, simple=True, separator='/')}")
+            return leaf if rows is None or rows.shape[1:] != leaf.shape[1:] else leaf.astype(rows.dtype)
+
+        return jax.tree_util.tree_map_with_path(as_stored, tracer.pop())
+
+
+def _part(prefix: str, arrays: Mapping[str, Any]) -> dict[str, Any]:
+    """The arrays whose paths begin so, by the rest of their paths."""
+    return {path.removeprefix(prefix): array for path, array in arrays.items() if path.startswith(prefix)}
 
 
 def _optimizer(config: DQNConfig, total_steps: int) -> optax.GradientTransformation:

@@ -96,17 +96,17 @@ def _restore_python_number(like: Any, value: np.ndarray) -> Any:
     return type(like)(value.item())
 
 
-def restore_tree(like: PyTree, values: Mapping[str, np.ndarray], name: str = "tree") -> PyTree:
-    """The tree of the structure of ``like`` whose leaves have these values, as ``to_numpy`` gave them, by their paths.
+def restore_tree(like: PyTree, leaves: Mapping[str, Any], name: str = "tree") -> PyTree:
+    """The tree of the structure of ``like`` with copies of these leaves, or of their values as NumPy arrays, by path.
 
     Raises ``ValueError`` that starts with ``name`` and lists the leaves that differ.
     """
-    leaves = named_leaves(like)
-    expected = {path: stored_struct(describe_leaf(path, leaf)) for path, leaf in leaves.items()}
-    difference = describe_difference(expected, dict(values), name)
+    values, wanted = to_numpy(leaves), named_leaves(like)
+    expected = {path: stored_struct(describe_leaf(path, leaf)) for path, leaf in wanted.items()}
+    difference = describe_difference(expected, values, name)
     if difference is not None:
         raise ValueError(difference)
-    return jax.tree.unflatten(jax.tree.structure(like), [restore_leaf(leaf, values[n]) for n, leaf in leaves.items()])
+    return jax.tree.unflatten(jax.tree.structure(like), [restore_leaf(leaf, values[p]) for p, leaf in wanted.items()])
 
 
 def _is_key(leaf: Any) -> bool:

@@ -34,10 +34,20 @@ class Progressed:
     """Whether this step ended an episode."""
     metrics: dict[str, Any] | None
     """Metrics of an update, on the device."""
+    episodes: int = 0
+    """Episodes that have ended so far."""
 
 
 Hook = Callable[[Progressed], bool | None]
 """Called after each step; returning ``True`` stops the loop."""
+
+
+def episode_seed(seed: int, episode: int) -> int:
+    """What the reset of an episode, counted from 0, is seeded with in a run of ``seed``: an int in [0, 2^31).
+
+    So an episode begins as it does whatever was played before: a resumed run sees those of an unbroken one.
+    """
+    return int(np.random.SeedSequence([seed, episode]).generate_state(1)[0] >> 1)
 
 
 def run_gymnasium(
@@ -47,31 +57,37 @@ def run_gymnasium(
     *,
     hooks: Sequence[Hook] = (),
     seed: int | None = None,
+    start: tuple[int, int] = (0, 0),
 ) -> int:
-    """Act, step, observe, for ``total_steps`` steps or until a hook stops the loop.
+    """Act, step, observe, until ``total_steps`` steps are done or a hook stops the loop.
 
     Args:
         agent: anything with ``act`` and ``observe``.
-        env: a Gymnasium environment; ``seed`` seeds its first reset.
-        total_steps: at most this many steps are taken.
+        env: a Gymnasium environment.
+        total_steps: the step at which the loop ends.
         hooks: called in order after each step.
-        seed: of the environment.
+        seed: decides how each episode begins: see :func:`episode_seed`; ``None`` leaves that to the environment.
+        start: steps and episodes done before, of a run that goes on where an episode has ended.
 
     Returns:
-        The number of steps taken.
+        The number of steps done, those before included.
     """
-    s, _ = env.reset(seed=seed)
-    for step in range(1, total_steps + 1):
-        a = agent.act(s)
-        s_next, r, terminated, truncated, _ = env.step(a)
-        metrics = agent.observe(s, a, float(r), terminated, truncated, s_next)
-        ended = bool(terminated or truncated)
-        progressed = Progressed(step, ended, metrics)
-        stops = [hook(progressed) for hook in hooks]
-        if True in stops:
-            return step
-        s = env.reset()[0] if ended else s_next
-    return total_steps
+    step, episodes = start
+    while step < total_steps:
+        s, _ = env.reset(seed=None if seed is None else episode_seed(seed, episodes))
+        ended = False
+        while step < total_steps and not ended:
+            step += 1
+            a = agent.act(s)
+            s_next, r, terminated, truncated, _ = env.step(a)
+            metrics = agent.observe(s, a, float(r), terminated, truncated, s_next)
+            s, ended = s_next, bool(terminated or truncated)
+            episodes += ended
+            progressed = Progressed(step, ended, metrics, episodes)
+            stops = [hook(progressed) for hook in hooks]
+            if True in stops:
+                return step
+    return step
 
 
 def evaluate(

@@ -98,7 +98,7 @@ def test_the_file_names_versions_and_schema(tmp_path):
     save_config(tmp_path / "config.json", Config(steps=7))
     content = json.loads((tmp_path / "config.json").read_text())
     assert content["schema"] == 1
-    assert content["versions"].keys() == {"triax", "python", "jax", "flax", "gymnasium"}
+    assert content["versions"].keys() == {"triax", "python", "jax", "flax", "optax", "numpy", "gymnasium"}
     assert content["versions"]["jax"] == version("jax")
     assert content["versions"]["triax"] == triax._version.__version__
     assert content["config"]["class"] == "Config"

@@ -9,12 +9,23 @@ from triax.runs.checkpoints import (
     load_metadata,
     save_checkpoint,
 )
-from triax.runs.config_file import ConfigError, decode_config, encode_config, load_config, read_config, save_config
+from triax.runs.config_file import (
+    ConfigError,
+    decode_config,
+    encode_config,
+    installed_versions,
+    load_config,
+    read_config,
+    save_config,
+)
 from triax.runs.interrupt import CleanInterrupt
 from triax.runs.learning_curve import plot_learning_curve
+from triax.runs.lock import RunInUseError, is_in_use, require_unused
 from triax.runs.metrics_file import MetricsLog, MetricsWriter, read_metrics
 from triax.runs.progress import Progress
+from triax.runs.record import RunRecord, RunRecordError, Session
 from triax.runs.run_directory import Run
+from triax.runs.states import Resumable, SavingRhythm, load_last_state, load_state, save_state
 
 __all__ = [
     "Checkpoint",
@@ -25,16 +36,28 @@ __all__ = [
     "MetricsLog",
     "MetricsWriter",
     "Progress",
+    "Resumable",
     "Run",
+    "RunInUseError",
+    "RunRecord",
+    "RunRecordError",
+    "SavingRhythm",
+    "Session",
     "decode_config",
     "encode_config",
+    "installed_versions",
+    "is_in_use",
     "load_arrays",
     "load_checkpoint",
     "load_config",
+    "load_last_state",
     "load_metadata",
+    "load_state",
     "plot_learning_curve",
     "read_config",
     "read_metrics",
+    "require_unused",
     "save_checkpoint",
     "save_config",
+    "save_state",
 ]

@@ -34,10 +34,14 @@ class ConfigError(TriaxError, ValueError):
 
 
 def save_config(path: str | os.PathLike, config: Any) -> None:
-    """Writes a dataclass as JSON, with the versions of triax, jax, flax, gymnasium and Python."""
-    versions = {"triax": __version__, "python": platform.python_version()}
-    versions |= {package: metadata.version(package) for package in ("jax", "flax", "gymnasium")}
-    write_json(path, {"schema": SCHEMA, "versions": versions, "config": encode_config(config)})
+    """Writes a dataclass as JSON, with the versions of triax, Python and the packages beneath."""
+    write_json(path, {"schema": SCHEMA, "versions": installed_versions(), "config": encode_config(config)})
+
+
+def installed_versions() -> dict[str, str]:
+    """Those of triax, Python and the packages that decide what numbers come out."""
+    packages = {package: metadata.version(package) for package in ("jax", "flax", "optax", "numpy", "gymnasium")}
+    return {"triax": __version__, "python": platform.python_version(), **packages}
 
 
 def load_config(path: str | os.PathLike, cls: type[Config]) -> Config:

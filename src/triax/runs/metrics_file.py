@@ -71,6 +71,11 @@ class MetricsWriter:
         if self._tensorboard is not None:
             write_scalars(self._tensorboard, step, numbers)
 
+    def flush(self) -> None:
+        """Hands TensorBoard events to the operating system as well."""
+        if self._tensorboard is not None:
+            self._tensorboard.flush()
+
     def close(self) -> None:
         """Closes the files; a second call does nothing."""
         self._file.close()

@@ -2,40 +2,50 @@
 
 import os
 import shutil
+import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from triax.runs.checkpoint_store import CheckpointStore
 from triax.runs.config_file import encode_config, load_config, read_config, save_config
 from triax.runs.learning_curve import plot_learning_curve
+from triax.runs.lock import FolderLock
 from triax.runs.metrics_file import MetricsLog, MetricsWriter, read_metrics
+from triax.runs.record import RunRecord, State, read_record, write_record
 
 Config = TypeVar("Config")
 
-_CONFIG, _METRICS, _CURVE = "config.json", "metrics.jsonl", "learning-curve.png"
-_TENSORBOARD, _CHECKPOINTS, _BEST = "tensorboard", "checkpoints", "best"
+CONFIG, METRICS, RECORD, CURVE = "config.json", "metrics.jsonl", "record.json", "learning-curve.png"
+_TENSORBOARD, _CHECKPOINTS, _BEST, _STATES = "tensorboard", "checkpoints", "best", "states"
+_STATES_KEPT = 2
 
 
 class Run:
     """A folder with all that a training run leaves::
 
         config.json          the config and the versions of the packages
+        record.json          how far it came, and each time that it was trained: see RunRecord
         metrics.jsonl        one JSON object per line: see MetricsWriter
         tensorboard/         the same for TensorBoard
-        checkpoints/         step_0000001000/, ...: see CheckpointStore
-        best/                the checkpoint of the best evaluation
+        checkpoints/         step_0000001000/, ...: weights to act with; see CheckpointStore
+        best/                those of the best evaluation
+        states/              the last two states to resume from: see save_state
         learning-curve.png   the return over steps
 
     ``Run.create`` begins a run, ``Run.resume`` continues one, ``Run.open`` only reads. Used as a context, it
-    closes its files at the end.
+    closes its files at the end. Who creates or resumes it holds it until then: ``RunInUseError`` for others.
     """
 
     def __init__(self, path: str | os.PathLike, keep_checkpoints: int | None = 3):
         self.path = Path(path)
         self.checkpoints = CheckpointStore(self.path / _CHECKPOINTS, keep_checkpoints)
         self.best = CheckpointStore(self.path / _BEST, keep=1)
+        self.states = CheckpointStore(self.path / _STATES, _STATES_KEPT)
         self._writer: MetricsWriter | None = None
+        self._lock: FolderLock | None = None
+        self._began = 0.0
 
     @classmethod
     def create(
@@ -62,9 +72,10 @@ class Run:
         run._require_room(overwrite)
         encode_config(config)  # so that one that is refused leaves everything as it is
         run.path.mkdir(parents=True, exist_ok=True)
-        for name in (_CONFIG, _METRICS, _CURVE, _TENSORBOARD, _CHECKPOINTS, _BEST):
+        run._lock = FolderLock(run.path)
+        for name in (CONFIG, METRICS, RECORD, CURVE, _TENSORBOARD, _CHECKPOINTS, _BEST, _STATES):
             _remove(run.path / name)
-        save_config(run.path / _CONFIG, config)
+        save_config(run.path / CONFIG, config)
         run._writer = run._metrics_writer(tensorboard, resume_step=None)
         return run
 
@@ -77,13 +88,15 @@ class Run:
         keep_checkpoints: int | None = 3,
         tensorboard: bool = True,
     ) -> "Run":
-        """Continues a run from a step, usually that of its last checkpoint.
+        """Continues a run from a step, usually that of its last state.
 
-        Later checkpoints are removed, and later metrics are left out when they are read. Raises
-        ``FileNotFoundError`` when there is no run.
+        Later checkpoints and states are removed, and later metrics are left out when they are read; the best
+        weights stay. Raises ``FileNotFoundError`` when there is no run.
         """
         run = cls.open(path, keep_checkpoints)
+        run._lock = FolderLock(run.path)
         run.checkpoints.discard_after(step)
+        run.states.discard_after(step)
         run._writer = run._metrics_writer(tensorboard, resume_step=step)
         return run
 
@@ -91,41 +104,68 @@ class Run:
     def open(cls, path: str | os.PathLike, keep_checkpoints: int | None = 3) -> "Run":
         """A run to read: its config, metrics and checkpoints. ``FileNotFoundError`` when there is none."""
         run = cls(path, keep_checkpoints)
-        if not (run.path / _CONFIG).is_file():
-            raise FileNotFoundError(f"Run: {run.path} holds no run: expected a {_CONFIG} there.")
+        if not (run.path / CONFIG).is_file():
+            raise FileNotFoundError(f"Run: {run.path} holds no run: expected a {CONFIG} there.")
         return run
 
     def read_config(self) -> Any:
         """The run's config in terms of JSON: see :func:`~triax.runs.read_config`."""
-        return read_config(self.path / _CONFIG)
+        return read_config(self.path / CONFIG)
 
     def load_config(self, config_class: type[Config]) -> Config:
         """The run's config: see :func:`~triax.runs.load_config`."""
-        return load_config(self.path / _CONFIG, config_class)
+        return load_config(self.path / CONFIG, config_class)
+
+    @property
+    def record(self) -> RunRecord:
+        """How far it came: see :func:`~triax.runs.RunRecord`."""
+        return read_record(self.path / RECORD)
+
+    def begin_session(self, from_step: int, total_steps: int, stop_at: float | None = None) -> None:
+        """Records that training goes on from a step; ``record.sessions`` has one for each time."""
+        self._require_writer()
+        self._began = time.monotonic()
+        write_record(self.path / RECORD, self.record.with_session(from_step, total_steps, stop_at))
+
+    def record_progress(self, step: int, state: State = "unfinished") -> None:
+        """Records how far it came, and the time since this was last recorded."""
+        self._require_writer()
+        before, now = self.record, time.monotonic()
+        spent, self._began = now - self._began, now
+        write_record(self.path / RECORD, replace(before, state=state, step=step, seconds=before.seconds + spent))
 
     def log(self, step: int, metrics: Mapping[str, Any]) -> None:
         """Writes metrics: see :meth:`MetricsWriter.log`."""
-        if self._writer is None:
-            raise ValueError(f"Run: {self.path} is open for reading only. Try Run.create or Run.resume.")
-        self._writer.log(step, metrics)
+        self._require_writer().log(step, metrics)
+
+    def flush(self) -> None:
+        """Hands to the operating system what a killed process would lose: see :meth:`MetricsWriter.flush`."""
+        self._require_writer().flush()
 
     def read_metrics(self) -> MetricsLog:
         """What has been logged so far: see :func:`~triax.runs.read_metrics`."""
-        return read_metrics(self.path / _METRICS)
+        return read_metrics(self.path / METRICS)
 
     def write_learning_curve(self, **options: Any) -> Path:
         """Draws ``learning-curve.png`` and returns its path: see :func:`~triax.runs.plot_learning_curve`."""
-        plot_learning_curve(self.read_metrics(), self.path / _CURVE, **options)
-        return self.path / _CURVE
+        plot_learning_curve(self.read_metrics(), self.path / CURVE, **options)
+        return self.path / CURVE
 
     def close(self) -> None:
-        """Closes the files of the metrics; checkpoints can still be written."""
+        """Closes the files of the metrics, and lets others have the run."""
         if self._writer is not None:
             self._writer.close()
+        if self._lock is not None:
+            self._lock.release()
+
+    def _require_writer(self) -> MetricsWriter:
+        if self._writer is None:
+            raise ValueError(f"Run: {self.path} is open for reading only. Try Run.create or Run.resume.")
+        return self._writer
 
     def _metrics_writer(self, tensorboard: bool, resume_step: int | None) -> MetricsWriter:
         folder = self.path / _TENSORBOARD if tensorboard else None
-        return MetricsWriter(self.path / _METRICS, folder, resume_step=resume_step)
+        return MetricsWriter(self.path / METRICS, folder, resume_step=resume_step)
 
     def _require_room(self, overwrite: bool) -> None:
         if self.path.exists() and not self.path.is_dir():

@@ -1,67 +1,21 @@
+"""Valid steps are the same whichever way a vector environment begins the next episode."""
+
 import gymnasium
 import numpy as np
 import pytest
-from gymnasium.spaces import Box, Dict, Discrete, Tuple
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scheduled_episodes import Scheduled, expected_transitions, schedules
 from triax.loops.vector_env import VectorStepper
-
-
-class Counter(gymnasium.Env):
-    """Shows ``(episode, step)`` in a nested observation; episodes end as the schedule says."""
-
-    action_space = Discrete(2)
-    observation_space = Dict(at=Tuple((Box(0, 1e6, (2,)), Discrete(1000))))
-
-    def __init__(self, schedule):
-        self.schedule, self.episode = schedule, -1
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.episode, self.t = self.episode + 1, 0
-        return self.observe(), {}
-
-    def observe(self):
-        return {"at": (np.array([self.episode, self.t], np.float32), self.t)}
-
-    def step(self, action):
-        self.t += 1
-        length, how = self.schedule[self.episode % len(self.schedule)]
-        ended = self.t >= length
-        return (
-            self.observe(),
-            10.0 * self.episode + self.t,
-            ended and how != "truncated",
-            ended and how != "both",
-            {},
-        )
-
-
-def expected_transitions(schedule, how_many):
-    """One environment by hand: ``(episode, t, t + 1, reward, terminated, truncated)``."""
-    rows, episode = [], 0
-    while len(rows) < how_many:
-        length, how = schedule[episode % len(schedule)]
-        for t in range(length):
-            ended = t + 1 == length
-            terminated = ended and how != "truncated"
-            rows.append((episode, t, t + 1, 10.0 * episode + t + 1, terminated, ended and not terminated))
-        episode += 1
-    return rows[:how_many]
-
-
-schedules = st.lists(
-    st.tuples(st.integers(1, 4), st.sampled_from(["terminated", "truncated", "both"])), min_size=1, max_size=4
-)
 
 
 @pytest.mark.parametrize("mode", list(AutoresetMode))
 @given(many=st.lists(schedules, min_size=1, max_size=3), steps=st.integers(1, 20))
 @settings(max_examples=25, deadline=None)
 def test_valid_steps_are_those_of_each_environment_alone(mode, many, steps):
-    env = SyncVectorEnv([lambda s=s: Counter(s) for s in many], autoreset_mode=mode)
+    env = SyncVectorEnv([lambda s=s: Scheduled(s) for s in many], autoreset_mode=mode)
     stepper = VectorStepper(env)
     s, seen = stepper.reset(seed=0), [[] for _ in many]
     for _ in range(steps):
@@ -79,7 +33,7 @@ def test_valid_steps_are_those_of_each_environment_alone(mode, many, steps):
 
 def test_asynchronous_environments_show_their_final_observations_too():
     schedule = [(2, "truncated"), (1, "terminated")]
-    env = AsyncVectorEnv([lambda: Counter(schedule)] * 2, autoreset_mode=AutoresetMode.SAME_STEP)
+    env = AsyncVectorEnv([lambda: Scheduled(schedule)] * 2, autoreset_mode=AutoresetMode.SAME_STEP)
     try:
         stepper = VectorStepper(env)
         stepper.reset(seed=0)
@@ -97,7 +51,7 @@ def test_a_truncation_without_final_observation_is_an_error():
         def _add_info(self, vector_infos, env_info, env_num):
             return vector_infos
 
-    env = Silent([lambda: Counter([(1, "truncated")])], autoreset_mode=AutoresetMode.SAME_STEP)
+    env = Silent([lambda: Scheduled([(1, "truncated")])], autoreset_mode=AutoresetMode.SAME_STEP)
     stepper = VectorStepper(env)
     stepper.reset(seed=0)
     with pytest.raises(ValueError, match=r"environment 0 was truncated.*nothing to bootstrap from"):

@@ -37,7 +37,7 @@ class DeviceOffPolicy:
         self.config = config = config or OffPolicyConfig()
         self.env = env if getattr(env, "resets_itself", False) else AutoReset(env)
         self.agent, self.num_seeds = agent, num_seeds
-        self._core = OffPolicyCore(agent, config, who="DeviceOffPolicy")
+        self._core = OffPolicyCore.checked("DeviceOffPolicy", agent, config)
         self.replay = self._core.replay
         init, run = self._init, self._run
         if num_seeds is not None:

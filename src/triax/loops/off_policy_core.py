@@ -1,5 +1,6 @@
 """What off-policy loops share, wherever their environments are: acting, storing and learning as pure functions."""
 
+import functools
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -67,22 +68,33 @@ class StepKeys(NamedTuple):
         return cls(*jax.random.split(key, 3))
 
 
+@dataclass(frozen=True)
 class OffPolicyCore:
     """Pure functions of ``OffPolicyState``. The same experience gives the same state, whoever steps environments.
 
-    Args:
-        agent: an ``OffPolicyAgent``.
-        config: how experience is gathered.
-        who: the loop, for errors.
-
-    Raises:
-        ValueError: the warm-up gives no window to learn from, or replay cannot hold it.
+    Equal ones, of an equal agent and config, need to be compiled once.
     """
 
-    def __init__(self, agent: OffPolicyAgent, config: OffPolicyConfig, *, who: str) -> None:
-        self.agent, self.config = agent, config
-        needs = agent.replay
-        self.replay = DeviceReplay(
+    agent: OffPolicyAgent
+    config: OffPolicyConfig
+
+    @classmethod
+    def checked(cls, who: str, agent: OffPolicyAgent, config: OffPolicyConfig) -> "OffPolicyCore":
+        """That of the loop ``who``; ``ValueError`` if the warm-up gives no window to learn from, or replay is small."""
+        core = cls(agent, config)
+        window = core.replay.window
+        if config.warm_up_steps < window:
+            raise ValueError(
+                f"{who}: warm_up must give windows of {window} steps in {config.num_envs} environments,"
+                f" at least {window * config.num_envs} transitions; got {config.warm_up}."
+            )
+        return core
+
+    @functools.cached_property
+    def replay(self) -> DeviceReplay:
+        """The one that the agent needs."""
+        needs, config = self.agent.replay, self.config
+        return DeviceReplay(
             config.capacity,
             config.num_envs,
             needs.window,
@@ -92,11 +104,6 @@ class OffPolicyCore:
             alpha=needs.alpha,
             beta=needs.beta,
         )
-        if config.warm_up_steps < needs.window:
-            raise ValueError(
-                f"{who}: warm_up must give windows of {needs.window} steps in {config.num_envs} environments,"
-                f" at least {needs.window * config.num_envs} transitions; got {config.warm_up}."
-            )
 
     def begin(self, key: Key, observation: PyTree, *, envs: PyTree = (), weighted: bool = False) -> OffPolicyState:
         """The state before the first step.

@@ -3,9 +3,10 @@
 import copy
 from typing import Any, NamedTuple
 
+import gymnasium
 import jax
 import numpy as np
-from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 from jaxtyping import Bool, Float, PyTree
 
 
@@ -24,6 +25,13 @@ class VectorStep(NamedTuple):
     """False where the environment began an episode and ignored the action: nothing to learn from."""
     starts: Bool[np.ndarray, " n"]
     """Whether ``observation`` begins an episode: memory is reset there."""
+
+
+def vectorize(env: gymnasium.Env | VectorEnv) -> VectorEnv:
+    """A vector environment as it is; one environment as a vector of one, which resets in the same step."""
+    if isinstance(env, gymnasium.Env):
+        return SyncVectorEnv([lambda: env], copy=False, autoreset_mode=AutoresetMode.SAME_STEP)
+    return env
 
 
 class VectorStepper:
@@ -51,11 +59,16 @@ class VectorStepper:
         self._env = env
         self._ended = np.zeros(env.num_envs, bool)
 
+    @property
+    def skips(self) -> bool:
+        """Whether there are steps that nobody takes: ``valid`` may then be false."""
+        return self._mode is AutoresetMode.NEXT_STEP
+
     def reset(self, seed: int | None = None) -> PyTree:
         """The first observations of all environments, ``[n, ...]``."""
         observation, _ = self._env.reset(seed=seed)
         self._ended = np.zeros(self._env.num_envs, bool)
-        return copy.deepcopy(observation)
+        return _own(observation)
 
     def step(self, action: Any) -> VectorStep:
         """One step of all environments.
@@ -66,7 +79,7 @@ class VectorStepper:
         """
         observation, reward, terminated, truncated, info = self._env.step(action)
         # Environments may hand out their own buffers, which the next step overwrites.
-        observation, terminated = copy.deepcopy(observation), np.array(terminated, bool)
+        observation, terminated = _own(observation), np.array(terminated, bool)
         truncated = np.array(truncated, bool) & ~terminated
         valid = np.ones_like(terminated)
         if self._mode is AutoresetMode.NEXT_STEP:
@@ -85,8 +98,13 @@ class VectorStepper:
             return observation, observation, ended
         if self._mode is AutoresetMode.DISABLED:
             following, _ = self._env.reset(options={"reset_mask": ended.copy()})
-            return copy.deepcopy(following), observation, ended
+            return _own(following), observation, ended
         return observation, _with_final(observation, ended, truncated, info), ended
+
+
+def _own(observation: PyTree) -> PyTree:
+    """A copy, NumPy."""
+    return jax.tree.map(np.array, observation)
 
 
 def _with_final(observation: PyTree, ended: np.ndarray, truncated: np.ndarray, info: dict) -> PyTree:

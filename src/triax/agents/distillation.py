@@ -6,20 +6,21 @@ import jax
 import jax.numpy as jnp
 import optax
 from flax import nnx
-from jaxtyping import Array, Bool, Float, PyTree
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from triax.agents.action_heads import Head, expose_heads, is_head, kl_divergence, negative_log_likelihood
+from triax.agents.distillation_config import DistillationAgentConfig
 from triax.agents.interface import Rollout
-from triax.agents.ppo_network import Networks
+from triax.agents.logging_level import LoggingLevel, summarize
+from triax.agents.ppo_config import make_optimizer
+from triax.agents.ppo_loss import weighted_mean
+from triax.agents.ppo_network import Networks, PPONetwork
 from triax.core.keys import Key, fold_name
-from triax.core.modules import SplitModule, write_into
+from triax.core.modules import write_into
 from triax.core.trees import copy_arrays
 from triax.learning.learner import LossOutput, make_learner
-from triax.networks import ActionSampler, PPONetworkOutput, StatefulModule, as_module, reset_where
+from triax.networks import ActionSampler, PPONetworkOutput, StatefulModule, StatefulModuleOutput
 from triax.networks.unrolling import fold
-
-LOSSES = ("kl", "sample", "mode")
-"""How far the student is from the teacher; see :class:`Distillation`."""
 
 
 class DistillationState(NamedTuple):
@@ -32,24 +33,33 @@ class DistillationState(NamedTuple):
     """Never changed."""
 
 
+class DistillationExtras(NamedTuple):
+    """What acting tells learning, leaves ``[batch, ...]``."""
+
+    network: PyTree
+    """The student's ``rollout_extras``."""
+    teacher: PyTree
+    """What the teacher would have done: its distributions, or its actions if it has none."""
+    metrics: PyTree = ()
+    """The student's, if they are logged."""
+
+
 class Distillation:
     """Minimizes ``KL(teacher || student)`` over the states that the student visits, with memory in both.
 
     The teacher sees the same observations with a carry of its own, reset at the same times. Networks match by
     their actions, so that architectures may differ in everything else.
 
+    An agent as :class:`triax.agents.interface.Agent` has it. Agents of one structure and config are equal, so that
+    compiled loops are shared; the teacher's weights are part of the state.
+
     Args:
         teacher: a ``StatefulModule``, an ``nnx.Module`` or a function of observations; it gives what the
-            student gives, or actions only (a scripted one).
-        student: a ``StatefulModule`` that gives a ``PPONetworkOutput`` and ends in action samplers.
-        optimizer: of the student.
-        n_epochs, n_minibatches: passes over each rollout, and parts of its environments.
-        loss: ``"kl"``, the divergence of the two distributions (of actions: minus their log-likelihood);
-            ``"sample"``, minus the log-likelihood of a sample of the teacher, which also works where the two
-            have other kinds of distributions; ``"mode"``, that of the teacher's mean or mode, which knows
-            nothing of the teacher's spread and makes the student's collapse.
+            student gives, or actions only (a scripted one). It is copied.
+        student: a ``StatefulModule`` that gives a ``PPONetworkOutput`` and ends in action samplers. It is copied.
+        config: how the student learns.
+        optimizer: instead of Adam by ``config``.
 
-    An agent as :class:`triax.agents.interface.Agent` has it. It copies both networks when it is made.
     Source: Czarnecki et al. 2019, arXiv:1902.02186 (on-policy distillation).
     """
 
@@ -57,62 +67,71 @@ class Distillation:
         self,
         teacher: Any,
         student: StatefulModule,
-        optimizer: optax.GradientTransformation,
+        config: DistillationAgentConfig | None = None,
         *,
-        n_epochs: int = 4,
-        n_minibatches: int = 4,
-        loss: str = "kl",
+        optimizer: optax.GradientTransformation | None = None,
     ) -> None:
-        if loss not in LOSSES:
-            raise ValueError(f"Distillation: loss must be 'kl', 'sample' or 'mode'; got {loss!r}.")
-        self._teacher, teacher_params, teacher_variables = SplitModule.of(as_module(teacher))
-        self._student, params, variables = SplitModule.of(student)
-        self._initial = Networks(params, variables), Networks(teacher_params, teacher_variables)
-        self._loss_kind = loss
-        self._learner = make_learner(self._learner_loss, optimizer, prefix="distillation")
-        self._n_epochs, self._n_minibatches = n_epochs, n_minibatches
-        # Structure only: which sampler a head belongs to.
-        self._teacher_samplers = _samplers(self._teacher, self._initial[1])
-        if not _samplers(self._student, self._initial[0]):
+        if not any(isinstance(module, ActionSampler) for _, module in nnx.iter_modules(student)):
             raise TypeError(
                 "Distillation: the student must end in an action sampler; got "
                 f"{type(student).__name__} without one. Try make_mlp_actor_critic(...)."
             )
+        self.config = config = config or DistillationAgentConfig()
+        self._teacher, teacher_networks = PPONetwork.of(teacher)
+        self._student, networks = PPONetwork.of(student)
+        self._given = networks, teacher_networks
+        self._optimizer = optimizer
+        chosen = optimizer or make_optimizer(config.learning_rate, config.gradient_clipping, config.weight_decay)
+        self._learner = make_learner(self._learner_loss, chosen, prefix="distillation")
+
+    def __eq__(self, other: object) -> bool:
+        return self._structure == other._structure if isinstance(other, Distillation) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._structure)
+
+    @property
+    def _structure(self) -> tuple:
+        return self._teacher, self._student, self.config, self._optimizer
+
+    # ------------------------------------------------------------------ the interface
 
     def init(self, key: Key) -> DistillationState:
         """The networks as they were given, copied; ``key`` draws nothing."""
-        student, teacher = copy_arrays(self._initial)
+        student, teacher = copy_arrays(self._given)
         return DistillationState(student, self._learner.init(student.params), teacher)
 
     def initial_carry(self, state: DistillationState, batch_size: int, key: Key) -> dict[str, PyTree]:
         """``{"student", "teacher"}``."""
-        student, teacher = self._merged(state, key)
-        return {"student": student.initialize_state(batch_size), "teacher": teacher.initialize_state(batch_size)}
+        return {
+            "student": self._student.initial_carry(state.networks, batch_size, fold_name(key, "student")),
+            "teacher": self._teacher.initial_carry(state.teacher, batch_size, fold_name(key, "teacher")),
+        }
 
     def reset_carry(
         self, state: DistillationState, carry: dict[str, PyTree], done: Bool[Array, " batch"], key: Key
     ) -> dict[str, PyTree]:
         """Both at once."""
-        student, teacher = self._merged(state, key)
+        student, teacher = carry["student"], carry["teacher"]
         return {
-            "student": reset_where(student, carry["student"], done),
-            "teacher": reset_where(teacher, carry["teacher"], done),
+            "student": self._student.reset_carry(state.networks, student, done, fold_name(key, "student")),
+            "teacher": self._teacher.reset_carry(state.teacher, teacher, done, fold_name(key, "teacher")),
         }
 
     def act(
         self, state: DistillationState, observation: PyTree, carry: dict[str, PyTree], key: Key, explore: bool = True
-    ) -> tuple[PyTree, dict[str, PyTree], dict[str, PyTree]]:
+    ) -> tuple[PyTree, dict[str, PyTree], DistillationExtras | tuple]:
         """The student's action; ``extras`` are its own and what the teacher would have done.
 
-        Without ``explore`` the teacher is not asked, and its carry stays.
+        Without ``explore`` the teacher is not asked, its carry stays, and ``extras`` are ``()``.
         """
-        student = self._merge_student(state.networks, key, is_training=explore)
-        out = student(carry["student"], observation)
+        rng = fold_name(key, "student")
+        out = self._student.step(state.networks, carry["student"], observation, rng, is_training=explore)
         if not explore:
-            return out.output.actions, {**carry, "student": out.next_state}, {}
-        teacher, _ = self._merge_teacher(state.teacher, key)
-        told = teacher(carry["teacher"], observation)
-        extras = {"student": out.rollout_extras, "teacher": _targets(told.output)}
+            return out.output.actions, {**carry, "student": out.next_state}, ()
+        told = self._ask_teacher(state.teacher, carry["teacher"], observation, fold_name(key, "teacher"))
+        metrics = out.metrics if LoggingLevel.NETWORK_METRICS in self.config.logging_level else ()
+        extras = DistillationExtras(out.rollout_extras, _targets(told.output), metrics)
         return out.output.actions, {"student": out.next_state, "teacher": told.next_state}, extras
 
     def learn(
@@ -120,69 +139,85 @@ class Distillation:
     ) -> tuple[DistillationState, dict[str, Any]]:
         """Epochs over minibatches of environments, replayed from the carry at the start; then the statistics.
 
-        Metrics: ``losses/distillation`` (``losses/distillation_nll`` where it is a log-likelihood),
-        ``losses/regularization``, ``distillation/grads_norm`` and ``distillation/grads_max``, and ``finite``,
-        false where an update was left out; of each minibatch, ``[n_epochs * n_minibatches]``.
+        Metrics by ``config.logging_level``, of all updates: ``losses/distillation`` (``losses/distillation_nll`` where
+        it is a log-likelihood) and ``losses/regularization``, ``grad_norm``, each with ``/mean`` and ``/std``; and
+        ``skipped``, the share of updates that were not finite and changed nothing. Raises ``ValueError`` unless
+        ``n_minibatches`` divides the environments.
         """
-        batch = experience.terminated.shape[1]
-        if batch % self._n_minibatches:
+        batch = experience.starts.shape[0]
+        if batch % self.config.n_minibatches:
             raise ValueError(
                 "Distillation: the number of environments must be a multiple of n_minibatches; got "
-                f"{batch} and {self._n_minibatches}."
+                f"{batch} and {self.config.n_minibatches}."
             )
-        rows, keys = self._schedule(batch, fold_name(key, "minibatches"))
+        replayed = _what_updates_read(experience)
 
         def update(carry: tuple, inputs: tuple) -> tuple:
+            rows, rng = inputs
             networks, optimizer_state = carry
-            return self._update(networks, optimizer_state, experience.environments(inputs[0]), inputs[1])
+            return self._update(networks, optimizer_state, state.teacher, replayed.environments(rows), rng)
 
-        start = (state.networks, state.optimizer_state)
-        (networks, optimizer_state), metrics = jax.lax.scan(update, start, (rows, keys))
-        networks = self._learn_statistics(networks, experience.extras["student"], fold_name(key, "statistics"))
-        return DistillationState(networks, optimizer_state, state.teacher), metrics
+        start = state.networks, state.optimizer_state
+        schedule = self._schedule(batch, fold_name(key, "minibatches"))
+        (networks, optimizer_state), (metrics, finite) = jax.lax.scan(update, start, schedule)
+        extras = experience.extras.network
+        networks = self._student.learn_statistics(networks, extras, fold_name(key, "statistics"))
+        return DistillationState(networks, optimizer_state, state.teacher), self._metrics(metrics, finite)
 
-    def student(self, state: DistillationState, network: nnx.Module) -> None:
-        """Writes what was learned into a network of the student's structure, in place."""
+    # ------------------------------------------------------------------ beside the interface
+
+    def write_into(self, network: nnx.Module, state: DistillationState) -> None:
+        """Give a network of the student's structure, in place, what was learned."""
         write_into(network, state.networks.params, state.networks.variables)
+
+    def loss(
+        self, networks: Networks, teacher: Networks, rollout: Rollout, key: Key
+    ) -> tuple[Float[Array, ""], dict[str, Array]]:
+        """The loss of a student on a rollout that :meth:`act` made, and what it consists of.
+
+        Of ``teacher`` only the structure matters: what it would do is in the rollout.
+        """
+        student = self._student.merge(networks, key)
+        samplers = expose_heads(student)
+        teacher_samplers = self._merge_teacher(teacher, key)[1]
+        out = student.unroll(rollout.carry["student"], rollout.observation, rollout.resets, rollout.extras.network)
+        heads, targets = fold((out.output.loglikelihoods, rollout.extras.teacher))
+        distances = self._distances(samplers, teacher_samplers, heads, targets)
+        shape = rollout.terminated.shape
+        distance = sum((weighted_mean(d.reshape(shape), rollout.weight) for d in distances), jnp.zeros(()))
+        regularization = weighted_mean(out.regularization_loss, rollout.weight)
+        name = "distillation" if self.config.loss == "kl" else "distillation_nll"
+        return distance + regularization, {name: distance, "regularization": regularization}
 
     # ------------------------------------------------------------------ one minibatch
 
-    def _schedule(self, batch: int, key: Key) -> tuple[Array, Array]:
-        """Which environments each update sees, ``[updates, batch / n_minibatches]``, and its key."""
-        shuffles = jax.random.split(fold_name(key, "shuffle"), self._n_epochs)
+    def _schedule(self, batch: int, key: Key) -> tuple[Int[Array, "updates some"], Array]:
+        """Which environments each update sees, and its key."""
+        n_epochs, updates = self.config.n_epochs, self.config.n_epochs * self.config.n_minibatches
+        shuffles = jax.random.split(fold_name(key, "shuffle"), n_epochs)
         rows = jax.vmap(lambda k: jax.random.permutation(k, batch))(shuffles)
-        updates = self._n_epochs * self._n_minibatches
         return rows.reshape(updates, -1), jax.random.split(fold_name(key, "noise"), updates)
 
-    def _update(self, networks: Networks, optimizer_state: PyTree, rollout: Rollout, key: Key) -> tuple:
-        step = self._learner.step(networks.params, networks.variables, optimizer_state, key, (), rollout)
-        metrics = {**step.metrics, "finite": jnp.all(step.finite)}
-        return (Networks(step.params, step.function_state), step.optimizer_state), metrics
+    def _update(
+        self, networks: Networks, optimizer_state: PyTree, teacher: Networks, rollout: Rollout, key: Key
+    ) -> tuple:
+        step = self._learner.step(*networks, optimizer_state, key, teacher, rollout)
+        metrics = {"losses": step.metrics["losses"], "grad_norm": step.metrics["distillation/grads_norm"]}
+        return (Networks(step.params, step.function_state), step.optimizer_state), (metrics, jnp.all(step.finite))
 
-    def _learner_loss(self, params: dict, variables: dict, rng: Key, context: Any, batch: Rollout) -> tuple:
-        loss, metrics = self.loss(Networks(params, variables), batch, rng)
-        return loss, LossOutput(variables, metrics)
+    def _learner_loss(self, params: dict, variables: dict, rng: Key, teacher: Networks, batch: Rollout) -> tuple:
+        loss, parts = self.loss(Networks(params, variables), teacher, batch, rng)
+        return loss, LossOutput(variables, {"losses": parts})
 
-    def loss(self, networks: Networks, rollout: Rollout, key: Key) -> tuple[Float[Array, ""], dict[str, Array]]:
-        """The loss of a student on a rollout that :meth:`act` made, and what it consists of."""
-        student: Any = self._student.merge(networks.params, networks.variables, key, is_training=True)
-        samplers = expose_heads(student)
-        carry, told = rollout.carry["student"], rollout.extras["student"]
-        out = student.unroll(carry, rollout.observation, rollout.resets, told)
-        heads, targets = fold((out.output.loglikelihoods, rollout.extras["teacher"]))
-        distances = jax.tree.leaves(self._distances(samplers, heads, targets))
-        distance = sum((jnp.mean(d) for d in distances), jnp.zeros(()))
-        regularization = jnp.mean(out.regularization_loss)
-        name = "losses/distillation" if self._loss_kind == "kl" else "losses/distillation_nll"
-        return distance + regularization, {name: distance, "losses/regularization": regularization}
-
-    def _distances(self, samplers: list[ActionSampler], heads: PyTree, targets: PyTree) -> PyTree:
-        """One ``[time * batch]`` array for each head."""
+    def _distances(
+        self, samplers: list[ActionSampler], teacher_samplers: list[ActionSampler], heads: PyTree, targets: PyTree
+    ) -> list[Array]:
+        """``[time * batch]`` of each head."""
 
         def one(head: Head, target: Any) -> Array:
             sampler = samplers[head.place]
-            teacher = self._teacher_samplers[target.place] if is_head(target) else None
-            if self._loss_kind == "kl" and is_head(target):
+            teacher = teacher_samplers[target.place] if is_head(target) else None
+            if self.config.loss == "kl" and is_head(target):
                 return kl_divergence(sampler, teacher, target.params, head.params)
             return negative_log_likelihood(sampler, head, teacher, target)
 
@@ -196,32 +231,33 @@ class Distillation:
             ) from error
         return [one(head, target) for head, target in zip(found, wanted, strict=True)]
 
-    def _learn_statistics(self, networks: Networks, extras: PyTree, key: Key) -> Networks:
-        student: Any = self._student.merge(networks.params, networks.variables, key, is_training=True)
-        student.update_statistics(extras)
-        return networks._replace(variables=self._student.variables_of(student))
+    def _metrics(self, metrics: dict[str, PyTree], finite: Bool[Array, " updates"]) -> dict[str, Array]:
+        level, percentiles = self.config.logging_level, self.config.logging_percentiles
+        found = {"skipped": jnp.mean(1.0 - finite)}
+        for family, name in ((LoggingLevel.LOSSES, "losses"), (LoggingLevel.GRAD_NORM, "grad_norm")):
+            if family in level:
+                found |= summarize(name, metrics[name], percentiles)
+        return found
 
-    # ------------------------------------------------------------------ networks
+    # ------------------------------------------------------------------ the teacher
 
-    def _merge_student(self, networks: Networks, key: Key, *, is_training: bool) -> Any:
-        return self._student.merge(
-            networks.params, networks.variables, fold_name(key, "student"), is_training=is_training
-        )
+    def _ask_teacher(self, networks: Networks, carry: PyTree, observation: PyTree, key: Key) -> StatefulModuleOutput:
+        return self._merge_teacher(networks, key)[0](carry, observation)
 
     def _merge_teacher(self, networks: Networks, key: Key) -> tuple[Any, list[ActionSampler]]:
         """In evaluation mode; its samplers draw where samples are what the loss is about."""
-        teacher = self._teacher.merge(networks.params, networks.variables, fold_name(key, "teacher"), is_training=False)
+        teacher = self._teacher.merge(networks, key, is_training=False)
         samplers = expose_heads(teacher)
         for sampler in samplers:
-            sampler.deterministic = self._loss_kind != "sample"
+            sampler.deterministic = self.config.loss != "sample"
         return teacher, samplers
 
-    def _merged(self, state: DistillationState, key: Key) -> tuple[Any, Any]:
-        return self._merge_student(state.networks, key, is_training=True), self._merge_teacher(state.teacher, key)[0]
 
-
-def _samplers(split: SplitModule, networks: Networks) -> list[ActionSampler]:
-    return expose_heads(split.merge(networks.params, networks.variables, jax.random.key(0), is_training=False))
+def _what_updates_read(rollout: Rollout) -> Rollout:
+    extras = rollout.extras._replace(metrics=())
+    carry = {"student": rollout.carry["student"]}
+    unread = {"reward": (), "action": (), "next_observation": (), "last_carry": (), "metrics": ()}
+    return rollout._replace(extras=extras, carry=carry, **unread)
 
 
 def _targets(output: Any) -> PyTree:

@@ -148,7 +148,15 @@ class DeviceOnPolicy:
         parts = []
         while iterations > 0:
             now = min(iterations, self.most)
-            state, metrics = _run(self.program, state, np.int32(now), self.most)
+            state, metrics = self.launch(state, now)
             parts.append({name: rows[:now] for name, rows in jax.device_get(metrics).items()})
             iterations -= now
         return state, {name: np.concatenate([part[name] for part in parts]) for name in (parts[0] if parts else ())}
+
+    def launch(self, state: OnPolicyState, iterations: int) -> tuple[OnPolicyState, dict[str, Array]]:
+        """One compiled call, which is not waited for; the old state is used up.
+
+        Metrics are those of :meth:`run`, still on the device, arrays ``[most]`` with zeros beyond ``iterations``, which
+        are at most ``most``.
+        """
+        return _run(self.program, state, np.int32(iterations), self.most)

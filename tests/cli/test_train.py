@@ -13,18 +13,9 @@ import numpy as np
 import pytest
 
 import triax
-from triax.cli import main
 from triax.runs import Run
 
-QUICK = ["--total-steps", "600", "--eval-every", "300", "--eval-episodes", "2", "--hidden", "8"]
-QUICK += ["--learning-starts", "100", "--batch-size", "16"]
-
-
-def run(*arguments):
-    """The exit code of a command."""
-    with pytest.raises(SystemExit) as exit_info:
-        main([str(argument) for argument in arguments])
-    return exit_info.value.code
+from .running import QUICK, run
 
 
 @pytest.fixture(scope="module")
@@ -141,6 +132,7 @@ def test_ctrl_c_stops_cleanly_keeps_what_was_learned_and_says_where(tmp_path):
     output, _ = process.communicate(timeout=60)
     assert process.returncode == 130, output
     assert "Stopped after" in output
+    assert f"triax resume {path}" in output
     assert str(path) in output
     assert run("evaluate", path, "--episodes", 1, "--last") == 0
     assert Path(path / "learning-curve.png").exists()
@@ -260,7 +252,7 @@ def test_ctrl_c_before_the_first_episode_has_ended_keeps_a_checkpoint(tmp_path, 
 
 
 def test_ctrl_c_while_a_run_is_set_up_still_leaves_a_whole_one(tmp_path, monkeypatch, capsys):
-    from triax.cli import environments, train
+    from triax.cli import environments, host_training
 
     calls = []
 
@@ -270,7 +262,7 @@ def test_ctrl_c_while_a_run_is_set_up_still_leaves_a_whole_one(tmp_path, monkeyp
             os.kill(os.getpid(), signal.SIGINT)
         return environments.make_env(name)
 
-    monkeypatch.setattr(train, "make_env", interrupted_once)
+    monkeypatch.setattr(host_training, "make_env", interrupted_once)
     path = tmp_path / "i"
     assert run("train", "dqn", "CartPole-v1", "--run-dir", path, "--hidden", "4") == 130
     assert Run.open(path).checkpoints.latest_step() == 1

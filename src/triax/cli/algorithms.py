@@ -7,6 +7,8 @@ import gymnasium
 
 from triax.agents import DQN
 from triax.cli.commands import TrainDQN
+from triax.cli.host_training import HostTraining
+from triax.cli.training import Training
 from triax.core.errors import TriaxError
 from triax.runs import Run
 
@@ -16,17 +18,33 @@ class UnknownAlgorithmError(TriaxError, ValueError):
 
 
 class Algorithm(NamedTuple):
-    """How to read a run's config and make its agent."""
+    """How to read a run's config, train, and act with what was learned."""
 
+    summary: str
+    """What it is, in a line."""
+    needs: str
+    """Of the environment."""
     command: type[TrainDQN]
+    """The class of its config."""
+    make_training: Callable[[Any], Training]
+    """A training that has not begun, from a config."""
     make_agent: Callable[[Any, gymnasium.Env], Any]
+    """For a config and a Gymnasium environment; has ``weights()``, ``set_weights(weights)``, ``act_greedily(s)``."""
 
 
 def _make_dqn(command: TrainDQN, env: gymnasium.Env) -> DQN:
     return DQN(env, command.agent, total_steps=command.total_steps, seed=command.seed)
 
 
-ALGORITHMS = {"dqn": Algorithm(TrainDQN, _make_dqn)}
+ALGORITHMS = {
+    "dqn": Algorithm(
+        summary="Deep Q-learning from replay: double, n-step and prioritized as options",
+        needs="Discrete actions; a Gymnasium environment",
+        command=TrainDQN,
+        make_training=lambda command: HostTraining(command, _make_dqn),
+        make_agent=_make_dqn,
+    )
+}
 
 
 def algorithm_of(run: Run) -> Algorithm:

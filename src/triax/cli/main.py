@@ -1,5 +1,6 @@
 """Entry point of the command ``triax``."""
 
+import importlib
 import sys
 from collections.abc import Sequence
 
@@ -7,10 +8,19 @@ import gymnasium
 import tyro
 
 from triax._version import __version__
-from triax.cli.commands import Arguments, Evaluate, Train
+from triax.cli.commands import Arguments, Command, Evaluate, ListRuns, MakeVideo, PlotRuns, ResumeRun, TrainDQN
 from triax.core.errors import TriaxError
 
 FAILED, INTERRUPTED = 1, 130
+_FUNCTIONS = {
+    TrainDQN: ("train", "train"),
+    ResumeRun: ("resume", "resume"),
+    Evaluate: ("evaluate", "evaluate_run"),
+    MakeVideo: ("video", "film_run"),
+    PlotRuns: ("plot", "plot_runs"),
+    ListRuns: ("listing", "list_runs"),
+}
+"""Module and function of each command."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -26,17 +36,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print("triax: interrupted", file=sys.stderr)
         sys.exit(INTERRUPTED)
     except (TriaxError, gymnasium.error.Error, OSError, TypeError, ValueError) as error:
-        print(f"triax: {error}", file=sys.stderr)
+        print(f"triax: {' '.join(str(error).split())}", file=sys.stderr)  # in one line
         sys.exit(FAILED)
 
 
-def _run(command: Train | Evaluate) -> int:
+def _run(command: Command) -> int:
     """Commands import what they need only when they run: ``--help`` stays quick."""
-    if isinstance(command, Train) and command.algorithm is not None:
-        from triax.cli.train import train
-
-        return train(command.algorithm)
-    from triax.cli.evaluate import evaluate_run
-
-    assert isinstance(command, Evaluate)
-    return evaluate_run(command)
+    asked = getattr(command, "algorithm", command)  # of ``train``: what it trains
+    module, function = _FUNCTIONS[type(asked)]
+    return getattr(importlib.import_module(f"triax.cli.{module}"), function)(asked)

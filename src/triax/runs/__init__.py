@@ -9,6 +9,7 @@ from triax.runs.checkpoints import (
     load_metadata,
     save_checkpoint,
 )
+from triax.runs.comparison import Curve, RunSeries, describe_spread, plot_comparison, summarize
 from triax.runs.config_file import (
     ConfigError,
     decode_config,
@@ -26,6 +27,7 @@ from triax.runs.progress import Progress
 from triax.runs.record import RunRecord, RunRecordError, Session
 from triax.runs.run_directory import Run
 from triax.runs.states import Resumable, SavingRhythm, load_last_state, load_state, save_state
+from triax.runs.video_file import check_video_path, write_video
 
 __all__ = [
     "Checkpoint",
@@ -33,6 +35,7 @@ __all__ = [
     "CleanInterrupt",
     "ConfigError",
     "CorruptCheckpointError",
+    "Curve",
     "MetricsLog",
     "MetricsWriter",
     "Progress",
@@ -41,9 +44,12 @@ __all__ = [
     "RunInUseError",
     "RunRecord",
     "RunRecordError",
+    "RunSeries",
     "SavingRhythm",
     "Session",
+    "check_video_path",
     "decode_config",
+    "describe_spread",
     "encode_config",
     "installed_versions",
     "is_in_use",
@@ -53,6 +59,7 @@ __all__ = [
     "load_last_state",
     "load_metadata",
     "load_state",
+    "plot_comparison",
     "plot_learning_curve",
     "read_config",
     "read_metrics",
@@ -60,4 +67,6 @@ __all__ = [
     "save_checkpoint",
     "save_config",
     "save_state",
+    "summarize",
+    "write_video",
 ]

@@ -1,18 +1,17 @@
 """The picture of a run: returns over steps, with a running mean, a band, and evaluations."""
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from triax.runs.metrics_file import MetricsLog
+from triax.runs.picture import BLUE, ORANGE, dress, new_axes, write_picture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_INK, _GREY, _BLUE, _ORANGE = "#1f2933", "#7b8794", "#2563a8", "#d9480f"
 _PLACES = 400
 _DOTS = 3000
 
@@ -26,11 +25,11 @@ def plot_learning_curve(
     window: int | float | None = None,
     title: str = "",
 ) -> None:
-    """Draws the return over steps as a PNG file.
+    """Draws the return over steps.
 
     Args:
         log: what ``read_metrics`` gave.
-        path: the file to write.
+        path: the picture to write: ``.png``, ``.svg`` or ``.pdf``.
         episode_metric: the return of each training episode: dots, their running mean, and a band between the
             10th and 90th percentile of the same episodes.
         evaluation_metric: evaluations: ``<name>/mean`` (or ``<name>``) as points, ``<name>/std`` as bars.
@@ -38,11 +37,9 @@ def plot_learning_curve(
             least five episodes are.
         title: above the picture.
 
-    Raises ``ValueError`` when the log has neither metric. The pyplot state and the backend of matplotlib are
-    not touched.
+    Raises ``ValueError`` when the log has neither metric, or for another suffix. The pyplot state and the backend of
+    matplotlib are not touched.
     """
-    from matplotlib.figure import Figure
-
     steps, returns = log.series(episode_metric)
     mean_name = next((name for name in (f"{evaluation_metric}/mean", evaluation_metric) if _has(log, name)), None)
     if not len(steps) and mean_name is None:
@@ -50,16 +47,13 @@ def plot_learning_curve(
             f"plot_learning_curve: expected the metric {episode_metric!r} or {evaluation_metric!r}; "
             f"the log has {log.names()}."
         )
-    figure = Figure(figsize=(8.0, 4.5), dpi=150, layout="constrained")
-    axes = figure.subplots()
+    axes = new_axes()
     if len(steps):
         _draw_episodes(axes, steps, returns, window)
     if mean_name is not None:
         _draw_evaluations(axes, log, mean_name, f"{evaluation_metric}/std")
-    _dress(axes, title)
-    temporary = Path(path).with_name(f".{Path(path).name}.tmp")
-    figure.savefig(temporary, format="png")
-    os.replace(temporary, path)
+    dress(axes, title=title)
+    write_picture(axes, path)
 
 
 def running_statistics(
@@ -95,11 +89,11 @@ def _draw_episodes(axes: "Axes", steps: np.ndarray, returns: np.ndarray, window:
     width = float(steps[-1] - steps[0]) / 20 if window is None else window
     every = -(-len(steps) // _DOTS)
     size = float(np.clip(200 / np.sqrt(len(steps)), 3, 16))
-    axes.scatter(steps[::every], returns[::every], s=size, color=_BLUE, alpha=0.25, linewidths=0, label="episodes")
+    axes.scatter(steps[::every], returns[::every], s=size, color=BLUE, alpha=0.25, linewidths=0, label="episodes")
     places = np.linspace(steps[0], steps[-1], _PLACES) if len(steps) > _PLACES else steps.astype(float)
     mean, low, high = running_statistics(steps, returns, places, width).T
-    axes.fill_between(places, low, high, color=_BLUE, alpha=0.16, linewidth=0, label="10-90 % of them")
-    axes.plot(places, mean, color=_BLUE, linewidth=1.8, label="their running mean")
+    axes.fill_between(places, low, high, color=BLUE, alpha=0.16, linewidth=0, label="10-90 % of them")
+    axes.plot(places, mean, color=BLUE, linewidth=1.8, label="their running mean")
 
 
 def _draw_evaluations(axes: "Axes", log: MetricsLog, mean_name: str, std_name: str) -> None:
@@ -107,27 +101,10 @@ def _draw_evaluations(axes: "Axes", log: MetricsLog, mean_name: str, std_name: s
     spread_at = dict(zip(*(column.tolist() for column in log.series(std_name)), strict=True))
     spread = np.array([spread_at.get(step, 0.0) for step in steps.tolist()])
     axes.errorbar(
-        steps, means, yerr=spread if spread_at else None, color=_ORANGE, linewidth=1.0, elinewidth=1.0,
+        steps, means, yerr=spread if spread_at else None, color=ORANGE, linewidth=1.0, elinewidth=1.0,
         marker="o", markersize=5, markeredgecolor="white", markeredgewidth=0.8, capsize=0, zorder=4,
         label="evaluation, mean and deviation" if spread_at else "evaluation",
     )  # fmt: skip
-
-
-def _dress(axes: "Axes", title: str) -> None:
-    from matplotlib.ticker import EngFormatter
-
-    axes.set_title(title, loc="left", color=_INK, fontsize=12, fontweight="bold")
-    axes.set_xlabel("environment steps", color=_INK)
-    axes.set_ylabel("return", color=_INK)
-    axes.xaxis.set_major_formatter(EngFormatter(sep=""))
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.spines[["left", "bottom"]].set_color(_GREY)
-    axes.tick_params(colors=_GREY, labelcolor=_INK)
-    axes.grid(axis="y", color="#e4e7eb", linewidth=0.8)
-    axes.set_axisbelow(True)
-    axes.margins(x=0.02)
-    # Below the axes, where it covers nothing: "best" does not see the bars of evaluations.
-    axes.figure.legend(loc="outside lower center", ncols=4, frameon=False, fontsize=9, labelcolor=_INK, markerscale=1.5)
 
 
 def _has(log: MetricsLog, name: str) -> bool:

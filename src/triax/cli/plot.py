@@ -1,0 +1,123 @@
+"""``triax plot``: runs side by side, those that differ only in their seed as one curve."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from triax.cli.commands import PlotRuns
+from triax.core.errors import TriaxError
+from triax.runs import Curve, Run, RunSeries, describe_spread, plot_comparison, summarize
+from triax.runs.learning_curve import running_statistics
+
+_EVALUATIONS, _EPISODES = "eval/episode_reward/mean", "episode/return"
+_NO_BEARING = {"class", "seed", "run_dir", "overwrite", "checkpoint_every"}
+"""What of a config does not make another curve."""
+_PLACES = 200
+
+
+class NothingToPlotError(TriaxError, ValueError):
+    """A run has not measured what is to be drawn."""
+
+
+class _Measured(NamedTuple):
+    """A run as it is drawn."""
+
+    config: dict[str, Any]
+    series: RunSeries
+
+
+def plot_runs(command: PlotRuns) -> int:
+    """Draw the picture, and print where it is and where each curve ends; the exit code."""
+    metric = command.metric or _common_metric(command.runs)
+    measured = [_measure(path, metric) for path in dict.fromkeys(command.runs)]
+    groups: dict[str, list[_Measured]] = {}
+    for one in measured:
+        groups.setdefault(repr(sorted(one.config.items())), []).append(one)
+    configs = [group[0].config for group in groups.values()]
+    labels = _labels(configs)
+    curves = [Curve(label, [one.series for one in group]) for label, group in zip(labels, groups.values(), strict=True)]
+    title = _title(configs)
+    plot_comparison(curves, command.out, title=title, ylabel=_said(metric), spread=command.spread)
+    for curve in curves:
+        print(_end_of(curve, command))
+    print(f"Picture: {command.out}  ({_said(metric)}; band: {describe_spread(command.spread)} over seeds)")
+    return 0
+
+
+def _common_metric(paths: tuple[Path, ...]) -> str:
+    evaluated = all(_EVALUATIONS in Run.open(path).read_metrics().names() for path in paths)
+    return _EVALUATIONS if evaluated else _EPISODES
+
+
+def _said(metric: str) -> str:
+    return {_EVALUATIONS: "mean return of evaluations", _EPISODES: "return of training episodes, smoothed"}.get(
+        metric, metric
+    )
+
+
+def _measure(path: Path, metric: str) -> _Measured:
+    run = Run.open(path)
+    log = run.read_metrics()
+    steps, values = log.series(metric)
+    finite = np.isfinite(values)
+    if not finite.any():
+        names = ", ".join(log.names()) or "nothing"
+        raise NothingToPlotError(f"{path} has no values of {metric!r}; it has {names}. Try another --metric.")
+    series = RunSeries(steps[finite], values[finite])
+    return _Measured(_flat(run.read_config()), _smooth(series) if metric == _EPISODES else series)
+
+
+def _smooth(series: RunSeries) -> RunSeries:
+    """The running mean over a twentieth of the run: single episodes are noisy."""
+    first, last = float(series.steps[0]), float(series.steps[-1])
+    places = np.linspace(first, last, _PLACES) if last > first else np.array([first])
+    return RunSeries(places, running_statistics(series.steps, series.values, places, (last - first) / 20)[:, 0])
+
+
+def _flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Fields by their dotted names, without those that have no bearing on what is learned."""
+    fields: dict[str, Any] = {}
+    for name, value in config.items():
+        if name in _NO_BEARING:
+            continue
+        inner = _flat(value, f"{prefix}{name}.") if isinstance(value, Mapping) else {f"{prefix}{name}": value}
+        fields.update(inner)
+    return fields
+
+
+def _labels(configs: list[dict[str, Any]]) -> list[str]:
+    """What sets each config apart from the others: what all have and differ in, then what only some have."""
+    names = list(dict.fromkeys(name for config in configs for name in config))
+    shared = [name for name in names if all(name in config for config in configs)]
+    differing = [name for name in shared if len({repr(config[name]) for config in configs}) > 1]
+    labels = [", ".join(_named(name, config[name]) for name in differing) for config in configs]
+    if len(set(labels)) < len(labels):
+        others = [name for name in names if name not in shared]
+        labels = [
+            ", ".join(filter(None, [label, *(_named(name, config[name]) for name in others if name in config)]))
+            for label, config in zip(labels, configs, strict=True)
+        ]
+    return [label or _title([config]) for label, config in zip(labels, configs, strict=True)]
+
+
+def _named(name: str, value: Any) -> str:
+    if name in ("algorithm", "env"):
+        return str(value)
+    return f"{name.rpartition('.')[2]}={value}"
+
+
+def _title(configs: list[dict[str, Any]]) -> str:
+    """What all have in common of algorithm and environment."""
+    found = [{str(config.get(name)) for config in configs} for name in ("algorithm", "env")]
+    return " on ".join(values.pop() for values in found if len(values) == 1)
+
+
+def _end_of(curve: Curve, command: PlotRuns) -> str:
+    steps, mean, low, high = summarize(curve.runs, command.spread)
+    count = f"{len(curve.runs)} run{'s' if len(curve.runs) > 1 else ''}"
+    if not len(steps):
+        return f"{curve.label}: {count}, which have no step in common"
+    band = f" ({low[-1]:.1f} to {high[-1]:.1f})" if len(curve.runs) > 1 else ""
+    return f"{curve.label}: {count}, {mean[-1]:.1f}{band} at step {steps[-1]:,.0f}"

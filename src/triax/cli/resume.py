@@ -1,0 +1,64 @@
+"""``triax resume``: a run goes on from its last state, as if it had never stopped."""
+
+import sys
+
+from triax.cli.algorithms import algorithm_of
+from triax.cli.commands import ResumeRun, TrainDQN
+from triax.cli.sessions import complete
+from triax.cli.train import curve_title
+from triax.cli.training import Plan
+from triax.core.errors import TriaxError
+from triax.runs import CleanInterrupt, Run, RunRecord, installed_versions, load_last_state, require_unused
+
+
+class NothingToResumeError(TriaxError, ValueError):
+    """A run has done already what it is asked to do."""
+
+
+def resume(command: ResumeRun) -> int:
+    """Train on to the end, and print where; the exit code."""
+    with CleanInterrupt() as interrupt:
+        run = Run.open(command.run)
+        require_unused(run.path)
+        algorithm, record = algorithm_of(run), run.record
+        config = run.load_config(algorithm.command)
+        plan = _plan(command, config, record, run)
+        training = algorithm.make_training(config)
+        last = load_last_state(run.states, skipped=lambda error: _say(f"{error} Taking the state before."))
+        if last is not None:
+            training.load_state_dict(last[1])
+        _tell_of_versions(record)
+        print(f"{run.path}: goes on from step {training.step:,} to {plan.total_steps:,}.", flush=True)
+        with Run.resume(run.path, training.step) as run:
+            return complete(training, run, plan, interrupt, curve_title(config))
+
+
+def _plan(command: ResumeRun, config: TrainDQN, record: RunRecord, run: Run) -> Plan:
+    """What is asked for, else what the last session had before it; ``NothingToResumeError`` if that is done."""
+    last = record.sessions[-1] if record.sessions else None
+    plan = Plan(last.total_steps, last.stop_at) if last else Plan(config.total_steps, config.stop_at)
+    stop_at = plan.stop_at if command.stop_at is None else command.stop_at
+    total_steps = plan.total_steps if command.steps is None else command.steps
+    if record.reached_goal and command.stop_at is None:
+        raise NothingToResumeError(
+            f"{run.path} is finished: it reached its goal at step {record.step:,}. To go on beyond it: triax resume"
+            f" {run.path} --stop-at inf, or a higher return."
+        )
+    done = max(record.step, run.states.latest_step() or 0)
+    if total_steps < done or (total_steps == done and record.state != "unfinished"):
+        raise NothingToResumeError(
+            f"{run.path} has done {done:,} of {total_steps:,} steps. To go on: triax resume {run.path} --steps N,"
+            f" with N above {done}."
+        )
+    return Plan(total_steps, stop_at)
+
+
+def _tell_of_versions(record: RunRecord) -> None:
+    before, now = record.sessions[-1].versions if record.sessions else {}, installed_versions()
+    changed = [f"{name} {version}, now {now.get(name)}" for name, version in before.items() if now.get(name) != version]
+    if changed:
+        _say(f"trained so far with {'; '.join(changed)}: numbers may differ from those of an unbroken run.")
+
+
+def _say(message: str) -> None:
+    print(f"triax: {message}", file=sys.stderr)

@@ -1,0 +1,34 @@
+"""One session of a run, from wherever it stands to its end: what ``triax train`` and ``triax resume`` share."""
+
+import math
+import time
+from pathlib import Path
+
+from triax.cli.training import Outcome, Plan, Training
+from triax.runs import CleanInterrupt, Run
+
+INTERRUPTED = 130
+_CURVES = {"episode/return", "eval/episode_reward/mean"}
+
+
+def complete(training: Training, run: Run, plan: Plan, interrupt: CleanInterrupt, title: str) -> int:
+    """Train, leave weights, learning curve and record, and print where; the exit code."""
+    began = time.monotonic()
+    run.begin_session(training.step, plan.total_steps, plan.stop_at)
+    outcome = training.run(run, plan, lambda: interrupt.requested)
+    stopped = outcome.step < plan.total_steps and not outcome.reached_goal
+    run.checkpoints.save(outcome.step, training.weights())
+    curve = run.write_learning_curve(title=title) if _CURVES & set(run.read_metrics().names()) else None
+    run.record_progress(outcome.step, "stopped" if stopped else "finished")
+    training.close()
+    _report(run, outcome, time.monotonic() - began, curve, stopped=stopped)
+    return INTERRUPTED if stopped else 0
+
+
+def _report(run: Run, outcome: Outcome, seconds: float, curve: Path | None, *, stopped: bool) -> None:
+    print(f"{'Stopped' if stopped else 'Done'} after {outcome.step:,} steps in {seconds:.0f} s.")
+    if math.isfinite(outcome.best):
+        episodes = f"Best mean return over {outcome.num_episodes} evaluation episodes"
+        print(f"{episodes}: {outcome.best:.1f}{outcome.about_goal}")
+    then = f"go on with: triax resume {run.path}" if stopped else f"evaluate with: triax evaluate {run.path}"
+    print(f"Run: {run.path}  ({f'curve: {curve.name}; ' if curve else ''}{then})")

@@ -3,6 +3,7 @@
 import gymnasium
 import numpy as np
 from gymnasium.spaces import Box, Dict, Discrete, Tuple
+from gymnasium.vector import AutoresetMode
 from hypothesis import strategies as st
 
 
@@ -47,6 +48,14 @@ def expected_transitions(schedule, how_many, first=0):
             rows.append((episode, t, t + 1, 10.0 * episode + t + 1, terminated, ended and not terminated))
         episode += 1
     return rows[:how_many]
+
+
+def by_hand(schedule, first, steps, mode):
+    """The transitions of one environment in so many steps of all, in an autoreset mode."""
+    rows = []
+    for row in expected_transitions(schedule, steps, first):
+        rows += [row, None] if mode is AutoresetMode.NEXT_STEP and (row[4] or row[5]) else [row]
+    return [row for row in rows[:steps] if row is not None]
 
 
 schedules = st.lists(

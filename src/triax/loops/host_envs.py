@@ -35,10 +35,10 @@ class Outcome(NamedTuple):
         return len(self.reward) if self.weight is None else int(self.weight.sum())
 
     @property
-    def episode_ended(self) -> bool:
-        """Whether one did in any of them."""
-        ended = self.done if self.weight is None else self.done & (self.weight > 0)
-        return bool(ended.any())
+    def ended(self) -> int:
+        """In how many of them an episode ended."""
+        done = self.done if self.weight is None else self.done & (self.weight > 0)
+        return int(np.count_nonzero(done))
 
 
 class HostEnvs:

@@ -30,6 +30,8 @@ class VectorOffPolicyState(NamedTuple):
     """Steps of all environments."""
     taken: int
     """Steps that environments took, each counted: what budgets and hooks count."""
+    episodes: int
+    """Episodes that have ended."""
 
 
 class Acted(NamedTuple):
@@ -88,13 +90,13 @@ class VectorOffPolicy:
         """Begin anew: agent, empty replay, and environments seeded by ``key`` too."""
         observation = self._envs.reset(fold_name(key, "envs"))
         learner = self._compiled.begin(key, observation, self._envs.weighted)
-        self._state, self._observation = VectorOffPolicyState(learner, 0, 0), observation
+        self._state, self._observation = VectorOffPolicyState(learner, 0, 0, 0), observation
 
     def restore(self, state: VectorOffPolicyState) -> None:
         """Go on from a copy of ``state`` in new episodes; those under way count as truncated where they were."""
         observation = self._envs.reset(fold_name(state.learner.key, "envs"))
         learner = self._compiled.resume(copy_arrays(state.learner))
-        self._state = VectorOffPolicyState(learner, int(state.steps), int(state.taken))
+        self._state = VectorOffPolicyState(learner, *map(int, state[1:]))
         self._observation = observation
 
     def run(self, total_steps: int, *, hooks: Sequence[Hook] = ()) -> int:
@@ -121,16 +123,17 @@ class VectorOffPolicy:
 
     def _step(self) -> Progressed:
         """One step of all environments, and the updates that are due."""
-        learner, steps, taken = self.state
+        learner, steps, taken, episodes = self.state
         acted = self._compiled.act(learner.agent, learner.carry, learner.key, self._observation)
         observation, outcome = self._envs.step(jax.device_get(acted.action))
-        steps, taken, metrics = steps + 1, taken + outcome.taken, None
+        steps, taken, episodes = steps + 1, taken + outcome.taken, episodes + outcome.ended
+        metrics = None
         if self._is_due(steps):
             learner, metrics = self._compiled.learn(learner, acted, outcome)
         else:
             learner = self._compiled.store(learner, acted, outcome)
-        self._state, self._observation = VectorOffPolicyState(learner, steps, taken), observation
-        return Progressed(taken, outcome.episode_ended, metrics)
+        self._state, self._observation = VectorOffPolicyState(learner, steps, taken, episodes), observation
+        return Progressed(taken, outcome.ended > 0, metrics, episodes)
 
     def _is_due(self, steps: int) -> bool:
         """Whether updates follow this step, counted from 1: as many times as in the device loop."""

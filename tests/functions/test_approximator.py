@@ -275,13 +275,13 @@ def test_a_soft_update_is_the_weighted_mean(v, tau):
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-6), v.params, expected)
 
 
-def test_a_soft_update_averages_floats_of_the_state_and_copies_integers(v):  # F40
+def test_a_soft_update_copies_the_state_and_keeps_its_dtypes(v):  # F40
     other = v.copy()
     state = {"~": {"total": np.float32(8.0), "count": np.int32(5)}}
     v.function_state = {"~": {"total": np.float32(0.0), "count": np.int32(2)}}
     other.function_state = state
     v.soft_update(other, 0.25)
-    assert_trees_equal(v.function_state, {"~": {"total": np.float32(2.0), "count": np.int32(5)}})
+    assert_trees_equal(v.function_state, {"~": {"total": np.float32(8.0), "count": np.int32(5)}})
     assert v.function_state["~"]["count"].dtype == np.int32
 
 

@@ -101,7 +101,11 @@ class Approximator(Sealed):
 
     @property
     def function_state(self) -> Any:
-        """Non-trainable variables such as running statistics; assigning checks as ``params`` does."""
+        """Non-trainable variables such as running statistics; assigning checks as ``params`` does.
+
+        Learning rules write it, once per update, from the batch's states (those of a burn-in do not count);
+        calls such as ``pi(s)``, and functions in targets, only read it.
+        """
         self._exposed = True
         return self._function_state
 
@@ -245,7 +249,8 @@ class Approximator(Sealed):
     def soft_update(self, other: Any, tau: Number) -> None:
         r"""Move the weights towards those of ``other``: :math:`\theta \leftarrow (1-\tau)\theta + \tau\theta'`.
 
-        ``tau`` in [0, 1]; ``tau=1`` copies. Floating leaves of ``function_state`` are averaged, others are copied.
+        ``tau`` in [0, 1]; ``tau=1`` copies. ``function_state`` is copied unless ``tau`` is 0: running statistics mean
+        something only together.
 
         Raises:
             TypeError: ``other`` is of another class or has other weights.

@@ -13,8 +13,12 @@ Number = float | np.number | jax.Array
 
 
 @jax.jit
-def interpolate(mine: PyTree, theirs: PyTree, tau: Any) -> PyTree:
-    """``(1 - tau) mine + tau theirs`` for floating leaves, copies of ``theirs`` for others.
+def interpolate(mine: tuple[PyTree, PyTree], theirs: tuple[PyTree, PyTree], tau: Any) -> tuple[PyTree, PyTree]:
+    """Weights ``(params, function_state)``, a part ``tau`` of the way from ``mine`` to ``theirs``.
+
+    Floating leaves of ``params`` become ``(1 - tau) mine + tau theirs``. All else is copied from ``theirs``, unless
+    ``tau`` is 0: counts, means and sums of squares belong together, and a mixture of two sets of them describes no
+    data at all.
 
     Raises:
         TypeError: structure, shapes or dtypes differ; the message names the leaves.
@@ -23,11 +27,15 @@ def interpolate(mine: PyTree, theirs: PyTree, tau: Any) -> PyTree:
     if difference is not None:
         raise TypeError(f"soft_update: the weights of other do not fit: {difference}")
 
-    def leaf(a: jax.Array, b: jax.Array) -> jax.Array:
-        if not jnp.issubdtype(b.dtype, jnp.inexact):
-            return jnp.copy(b)
-        # 0 * inf is NaN: a copy must not look at what it replaces, nor at what it leaves out
-        mixed = (1 - tau) * a + tau * b
-        return jnp.where(tau >= 1, b, jnp.where(tau <= 0, a, mixed)).astype(a.dtype)
+    def copied(a: jax.Array, b: jax.Array) -> jax.Array:
+        return jnp.where(tau <= 0, a, b)
 
-    return jax.tree.map(leaf, mine, theirs)
+    def mixed(a: jax.Array, b: jax.Array) -> jax.Array:
+        if not jnp.issubdtype(b.dtype, jnp.inexact):
+            return copied(a, b)
+        # 0 * inf is NaN: a copy must not look at what it replaces, nor at what it leaves out
+        between = (1 - tau) * a + tau * b
+        return jnp.where(tau >= 1, b, jnp.where(tau <= 0, a, between)).astype(a.dtype)
+
+    (params, function_state), (their_params, their_state) = mine, theirs
+    return jax.tree.map(mixed, params, their_params), jax.tree.map(copied, function_state, their_state)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 from flax import nnx
 
 from triax.core.errors import MissingExtraError
@@ -214,7 +215,10 @@ def _lift_module(module: nnx.Module, inputs: tuple[str, ...]) -> Lifted:
 
 
 def _lift_stateful_module(module: StatefulModule, accepts: tuple[tuple[str, ...], ...]) -> Lifted:
-    """State and action come as ``{"S": S, "A": A}``; one output per action wherever that is possible."""
+    """State and action come as ``{"S": S, "A": A}``; one output per action wherever that is possible.
+
+    A pass in training mode ends with ``update_statistics``: its own output comes from the statistics before it.
+    """
     inputs = accepts[-1] if accepts == (("S", "A"),) else ("S",)
     split, params, variables = SplitModule.of(module)
     initial_carry, reset_carry = _carry_functions(split)
@@ -228,6 +232,8 @@ def _lift_stateful_module(module: StatefulModule, accepts: tuple[tuple[str, ...]
         merged: Any = split.merge(params, function_state, rng, is_training=args[-1])
         x = args[0] if inputs == ("S",) else dict(zip(inputs, args[:-1], strict=True))
         result = merged(carry if has_memory else skeleton, x)
+        if args[-1]:
+            _learn_statistics(merged, jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], result.rollout_extras))
         return result.output, result.next_state if has_memory else carry, split.variables_of(merged)
 
     def unroll(params: Any, function_state: Any, rng: Any, carry: Carry, resets: Any, *args: Any) -> Unrolled:
@@ -235,11 +241,18 @@ def _lift_stateful_module(module: StatefulModule, accepts: tuple[tuple[str, ...]
         x = args[0] if inputs == ("S",) else dict(zip(inputs, args[:-1], strict=True))
         result = merged.unroll(carry if has_memory else skeleton, x, resets)
         carry = result.next_state if has_memory else carry
+        if args[-1]:
+            _learn_statistics(merged, result.rollout_extras)
         return Unrolled(result.output, carry, result.regularization_loss, split.variables_of(merged))
 
     if has_memory:
         return Lifted(inputs, init, forward, initial_carry, reset_carry, unroll, split)
     return Lifted(inputs, init, forward, _no_carry, _keep_carry, unroll, split)
+
+
+def _learn_statistics(module: StatefulModule, rollout_extras: Any) -> None:
+    """Running statistics take in what a pass saw, ``[time, batch, ...]``; no gradient flows through them."""
+    module.update_statistics(jax.lax.stop_gradient(rollout_extras))
 
 
 def _carry_functions(split: SplitModule) -> tuple[Callable, Callable]:

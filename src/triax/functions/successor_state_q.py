@@ -175,8 +175,11 @@ class SuccessorStateQ(Q):
         """Move each part towards the same part of ``other``; ``gamma`` stays."""
         self._check_soft_update(other, tau)
         pairs = [(self.v, other.v), (self.p, other.p), (self.r, other.r)]
-        mine, theirs = ([(f._params, f._function_state) for f in side] for side in zip(*pairs, strict=True))
-        for (part, _), weights in zip(pairs, interpolate(mine, theirs, float(tau)), strict=True):
+        moved = [
+            interpolate(*((f._params, f._function_state) for f in pair), tau=float(tau))  # all, before any is stored
+            for pair in pairs
+        ]
+        for (part, _), weights in zip(pairs, moved, strict=True):
             part.put_weights(*weights)
             part._exposed = False
 

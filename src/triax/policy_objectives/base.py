@@ -22,7 +22,8 @@ class PolicyObjective(Updater):
     """Something to maximise by moving a policy.
 
     ``loss = -objective + mean(W * regularizer)``. The policy runs in training mode, critics and the function of the
-    regularizer in evaluation mode.
+    regularizer in evaluation mode: running statistics of the policy take in the states of each batch once, after its
+    own pass.
 
     Args:
         pi: the ``Policy`` to train.

@@ -35,7 +35,7 @@ class TDRule(Updater):
     ``f`` is the function's value transform. No gradient flows into the target. For distributional functions the target
     is a distribution, and the loss cross-entropy or quantile Huber; they take no other loss, and ``loss_function`` is
     the default one, which shapes the TD error. The trained function runs in training mode, everything in the target in
-    evaluation mode.
+    evaluation mode: running statistics of the trained one take in the states of each batch once, after its own pass.
     """
 
     _reads_next_action = False

@@ -29,11 +29,13 @@ class LoggingLevel(enum.Flag):
     ALL = 1023 & ~ROLLOUT_OBS
 
 
-def summarize(name: str, tree: Any, percentiles: Percentiles | None = None) -> dict[str, Float[Array, ""]]:
+def summarize(
+    name: str, tree: Any, percentiles: Percentiles | None = None, *, skip_nan: bool = False
+) -> dict[str, Float[Array, ""]]:
     """Numbers for a log of all leaves of a tree, with names joined by ``/``.
 
     An array gives ``name/mean`` and ``name/std``, and ``name/p2.5`` and so on for ``percentiles``; booleans their
-    share, ``name``. Entries of lists and tuples are called by their position.
+    share, ``name``. Entries of lists and tuples are called by their position. With ``skip_nan`` only numbers count.
     """
     if tree is None:
         return {}
@@ -42,16 +44,20 @@ def summarize(name: str, tree: Any, percentiles: Percentiles | None = None) -> d
     elif isinstance(tree, Sequence):
         parts = enumerate(tree)
     else:
-        return _numbers(name, jnp.asarray(tree), percentiles or ())
-    return {key: value for part, leaf in parts for key, value in summarize(f"{name}/{part}", leaf, percentiles).items()}
+        return _numbers(name, jnp.asarray(tree), percentiles or (), skip_nan)
+    summaries = (summarize(f"{name}/{part}", leaf, percentiles, skip_nan=skip_nan) for part, leaf in parts)
+    return {key: value for summary in summaries for key, value in summary.items()}
 
 
-def _numbers(name: str, values: Array, percentiles: Percentiles) -> dict[str, Float[Array, ""]]:
+def _numbers(name: str, values: Array, percentiles: Percentiles, skip_nan: bool) -> dict[str, Float[Array, ""]]:
     if values.dtype == jnp.bool_:
         return {name: jnp.mean(values, dtype=jnp.float32)}
     values = values.astype(jnp.float32)
-    numbers = {f"{name}/mean": jnp.mean(values), f"{name}/std": jnp.std(values)}
+    mean, std, percentile = (
+        (jnp.nanmean, jnp.nanstd, jnp.nanpercentile) if skip_nan else (jnp.mean, jnp.std, jnp.percentile)
+    )
+    numbers = {f"{name}/mean": mean(values), f"{name}/std": std(values)}
     if percentiles:
-        levels = jnp.percentile(values, jnp.asarray(percentiles, jnp.float32))
+        levels = percentile(values, jnp.asarray(percentiles, jnp.float32))
         numbers |= {f"{name}/p{p:g}": level for p, level in zip(percentiles, levels, strict=True)}
     return numbers

@@ -232,6 +232,7 @@ class PPOAgent:
         self, rollout: Rollout, targets: Targets, losses: PPOLosses, norms: Float[Array, "epochs minibatches"]
     ) -> dict[str, Any]:
         level, old = self.config.logging_level, rollout.extras.output
+        may_stop = self.config.target_kl is not None  # updates that are left out have NaN for losses
         families = {
             LoggingLevel.LOSSES: {
                 "losses": {name: getattr(losses, name) for name in ("total", "actor", "critic", "regularization")}
@@ -240,6 +241,7 @@ class PPOAgent:
                 "losses": {"clipping_fraction": losses.clipping_fraction},
                 "loglikelihood": old.loglikelihoods,
             },
+            LoggingLevel.GRAD_NORM: {"grad_norm": norms},
             LoggingLevel.CRITIC_EXTRA: {
                 "losses": {
                     "advantages": targets.advantages,
@@ -252,7 +254,5 @@ class PPOAgent:
         for family, values in families.items():
             if family in level:
                 for name, tree in values.items():
-                    metrics |= summarize(name, tree, self.config.logging_percentiles)
-        if LoggingLevel.GRAD_NORM in level:
-            metrics |= summarize("grad_norm", norms, self.config.logging_percentiles)
+                    metrics |= summarize(name, tree, self.config.logging_percentiles, skip_nan=may_stop)
         return metrics

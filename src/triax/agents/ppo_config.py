@@ -1,7 +1,7 @@
 """How agents that learn from rollouts learn: PPO, and A2C and REINFORCE as cases of it."""
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import optax
@@ -69,12 +69,12 @@ class PPOAgentConfig:
             object.__setattr__(self, "logging_percentiles", tuple(map(float, self.logging_percentiles)))
 
     @classmethod
-    def a2c(cls, **changes: Any) -> Self:
+    def a2c(cls, **changes: Any) -> Any:
         """Advantage actor-critic (Mnih et al. 2016, arXiv:1602.01783): PPO with one update for each rollout."""
         return cls(**{"n_epochs": 1, "n_minibatches": 1, "normalize_advantages": False, **changes})
 
     @classmethod
-    def reinforce(cls, **changes: Any) -> Self:
+    def reinforce(cls, **changes: Any) -> Any:
         """REINFORCE with a baseline (Sutton & Barto 2018, section 13.4): A2C with returns to the end of the episode.
 
         Rollouts should be as long as episodes: the critic stands for what lies beyond them.

@@ -193,3 +193,31 @@ def test_a_config_can_be_read_without_its_class(tmp_path):
     (tmp_path / "d.json").write_text("{}")
     with pytest.raises(ConfigError, match="expected a config of schema"):
         read_config(tmp_path / "d.json")
+
+
+class Parts(enum.Flag):
+    NONE = 0
+    HEAD = 1
+    TAIL = 2
+    BOTH = 3
+    FIN = 4
+
+
+@dataclasses.dataclass(frozen=True)
+class Flagged:
+    parts: Parts = Parts.NONE
+
+
+@given(st.lists(st.sampled_from(list(Parts.__members__)), max_size=3))
+def test_flags_come_back_in_any_combination(names):
+    parts = Parts.NONE
+    for name in names:
+        parts |= Parts[name]
+    data = json.loads(json.dumps(encode_config(Flagged(parts))))
+    assert decode_config(Flagged, data) == Flagged(parts)
+
+
+@pytest.mark.parametrize("wrong", ["HEAD|WING", "", 1, "HEAD,TAIL"])
+def test_flags_of_other_names_are_refused(wrong):
+    with pytest.raises(ConfigError, match=r"Flagged\.parts: expected one of \['NONE', 'HEAD'"):
+        decode_config(Flagged, {"class": "Flagged", "parts": wrong})

@@ -30,20 +30,21 @@ def train_distillation(  # noqa: PLR0913 (the contract's)
 ) -> DistillationTrainResult:
     """Trains a student, in place, to act as a teacher does wherever the student goes.
 
-       Args:
-           env: a JAX environment, where the student acts.
-           teacher: what gives what the student gives, whatever its architecture; or actions only, such as a function of
-               observations. It is copied and never touched; its mode does not matter, it is asked in evaluation mode.
-           student: a ``StatefulModule`` that gives a ``PPONetworkOutput`` and ends in action samplers.
-           config: all numbers; by default those of ``DistillationTrainConfig()``.
-           total_steps: instead of that of the config.
-           seed: instead of that of the config.
-           log_fn: as for :func:`train_ppo`; metrics of the student's network are called ``student/...``.
-           video_fn: ``(VideoData)`` of the student, if ``config.video`` is enabled.
-           checkpoint_fn: ``(training_state, steps)``; the teacher's weights are no part of the state.
-           eval_env: where to evaluate and film the student; by default ``env``.
-           initial_state: as for :func:`train_ppo`; the teacher is the one that is given.
-           optimizer: instead of Adam by the config.
+    Args:
+        env: a JAX environment, where the student acts.
+        teacher: what gives what the student gives, whatever its architecture; or actions only, such as a function of
+            observations. It is copied and never touched; its mode does not matter, it is asked in evaluation mode.
+        student: a ``StatefulModule`` that gives a ``PPONetworkOutput`` and ends in action samplers.
+        config: all numbers; by default those of ``DistillationTrainConfig()``.
+        total_steps: instead of that of the config.
+        seed: instead of that of the config.
+        log_fn: as for :func:`train_ppo`; metrics of the student's network are called ``student/...``.
+        video_fn: ``(VideoData)`` of the student, if ``config.video`` is enabled.
+        checkpoint_fn: ``(training_state, steps)``; the teacher's weights are no part of the state.
+        eval_env: where to evaluate and film the student; by default ``env``.
+        initial_state: as for :func:`train_ppo`; the teacher is the one that is given.
+        optimizer: instead of Adam by the config.
+
     Source: Czarnecki et al. 2019, arXiv:1902.02186.
     """
     config = config or DistillationTrainConfig()

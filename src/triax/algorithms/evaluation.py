@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from flax import nnx
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from triax.agents.logging_level import LoggingLevel, summarize
@@ -135,7 +134,7 @@ def evaluate(
 
 def eval_rollout(
     env: Any,
-    networks: nnx.Module,
+    networks: Any,
     n_envs: int,
     max_episode_length: int,
     key: Key,
@@ -148,7 +147,7 @@ def eval_rollout(
 
     Args:
         env: a JAX environment.
-        networks: give a ``PPONetworkOutput``; they are not touched, whichever mode they are in.
+        networks: a module or a function that gives a ``PPONetworkOutput``; its variables and its mode are not touched.
         n_envs: episodes, side by side.
         max_episode_length: steps after which an episode counts as it is.
         key: draws the episodes.

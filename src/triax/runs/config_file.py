@@ -3,6 +3,7 @@
 import dataclasses
 import enum
 import functools
+import operator
 import os
 import platform
 import types
@@ -120,13 +121,20 @@ def _decode(annotation: Any, value: Any, name: str) -> Any:
     if dataclasses.is_dataclass(annotation):
         return _decode_dataclass(annotation, value, name)
     if isinstance(annotation, type) and issubclass(annotation, enum.Enum):
-        if not isinstance(value, str) or value not in annotation.__members__:
-            raise _misfit(name, f"one of {list(annotation.__members__)}", value)
-        return annotation[value]
+        return _decode_enum(annotation, value, name)
     decoder = _DECODERS.get(typing.get_origin(annotation) or annotation)
     if decoder is None:
         raise ConfigError(f"{name}: values of type {annotation!r} cannot be loaded from JSON.")
     return decoder(annotation, value, name)
+
+
+def _decode_enum(annotation: Any, value: Any, name: str) -> Any:
+    """A member by its name; flags that are combined are written as ``A|B``."""
+    members = annotation.__members__
+    names = value.split("|") if isinstance(value, str) and issubclass(annotation, enum.Flag) else [value]
+    if not all(isinstance(member, str) and member in members for member in names):
+        raise _misfit(name, f"one of {list(members)}", value)
+    return functools.reduce(operator.or_, (members[member] for member in names))
 
 
 def _decode_dataclass(cls: Any, value: Any, name: str) -> Any:

@@ -1,0 +1,1 @@
+from quick_compilation import compile_quickly  # noqa: F401

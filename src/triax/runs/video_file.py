@@ -3,16 +3,20 @@
 import importlib.util
 import itertools
 import os
+import subprocess
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from jaxtyping import UInt8
 
-from triax.core.errors import MissingExtraError
+from triax.core.errors import MissingExtraError, TriaxError
 
 Frame = UInt8[np.ndarray, "height width 3"]
+
+
+class VideoError(TriaxError, RuntimeError):
+    """A video could not be written."""
 
 
 def check_video_path(path: Path) -> None:
@@ -52,19 +56,28 @@ def _of_one_size(frames: Iterable[Frame]) -> Iterator[Frame]:
 
 
 def _write_mp4(path: Path, frames: Iterator[Frame], fps: float) -> None:
-    import imageio_ffmpeg
+    from imageio_ffmpeg import get_ffmpeg_exe
 
+    # Its own write_frames forks, of which JAX warns; the program alone is all that is needed of it.
     first = next(frames)
-    size = first.shape[1], first.shape[0]
-    # The colours of most players come in squares of two by two pixels: sides are scaled to even numbers.
-    options: dict[str, Any] = {"fps": fps, "macro_block_size": 2, "ffmpeg_log_level": "error"}
-    writer = imageio_ffmpeg.write_frames(str(path), size, **options)
-    writer.send(None)  # starts it
-    try:
-        for frame in itertools.chain([first], frames):
-            writer.send(frame)
-    finally:
-        writer.close()
+    height, width = first.shape[:2]
+    # The colours of most players come in squares of two by two pixels: sides are made even.
+    command = f"-y -loglevel error -f rawvideo -pix_fmt rgb24 -s {width}x{height} -r {fps} -i - -an"
+    command += f" -c:v libx264 -pix_fmt yuv420p -vf scale={width + width % 2}:{height + height % 2}"
+    arguments = [get_ffmpeg_exe(), *command.split(), str(path)]
+    with subprocess.Popen(arguments, stdin=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True) as process:
+        assert process.stdin is not None
+        try:
+            for frame in itertools.chain([first], frames):
+                process.stdin.write(frame.tobytes())
+        except BrokenPipeError:
+            pass  # it says why below
+        except BaseException:
+            process.kill()
+            raise
+        errors = process.communicate()[1].decode(errors="replace")
+    if process.returncode:
+        raise VideoError(f"{path}: ffmpeg failed: {errors.strip() or process.returncode}")
 
 
 def _write_gif(path: Path, frames: Iterator[Frame], fps: float) -> None:

@@ -1,5 +1,6 @@
 """The Q-learning agent: every option learns, a step is that of the rule, memory helps where it must."""
 
+import functools
 from types import SimpleNamespace
 
 import jax
@@ -12,7 +13,7 @@ from gymnasium.spaces import Box
 import triax
 from corridor import Corridor, Recall
 from triax.agents.interface import Agent
-from triax.agents.off_policy import PRIORITIES, OffPolicyAgent
+from triax.agents.off_policy import PRIORITIES, OffPolicyAgent, with_hyperparams
 from triax.agents.q_learning import QLearningAgent, QLearningConfig
 from triax.loops.device_off_policy import DeviceOffPolicy, OffPolicyConfig
 from triax.networks import LSTM, Dense, Sequential
@@ -138,3 +139,21 @@ def test_refuses_what_it_cannot_do():
         QLearningConfig(gamma=1.1)
     with pytest.raises(ValueError, match="with memory n_step must be 1; got 3"):
         QLearningAgent(Recall(), QLearningConfig(n_step=3), recurrent)
+
+
+def test_numbers_side_by_side_learn_as_configs_do_alone():
+    numbers = {"learning_rate": [1e-3, 1e-2], "tau": [0.05, 0.5], "epsilon_start": [1.0, 0.5]}
+    state = jax.jit(QLearningAgent(ENV, QLearningConfig(**SMALL)).init)(jax.random.PRNGKey(0))
+    agent, batch = QLearningAgent(ENV, QLearningConfig(**SMALL)), batch_of(16, 0)
+
+    def learn_twice(agent, state):
+        for step in range(2):
+            state, _ = agent.learn(state, batch, jax.random.PRNGKey(step))
+        return state, agent._exploration(state)
+
+    sweep = lambda values: learn_twice(agent, with_hyperparams(state, **values))  # noqa: E731
+    together = jax.jit(jax.vmap(sweep))({name: jnp.array(values) for name, values in numbers.items()})
+    for i in range(2):
+        own = QLearningAgent(ENV, QLearningConfig(**SMALL | {name: values[i] for name, values in numbers.items()}))
+        alone = jax.jit(functools.partial(learn_twice, own))(own.init(jax.random.PRNGKey(0)))
+        jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b[i], rtol=1e-5, atol=1e-6), alone, together)

@@ -9,7 +9,18 @@ import optax
 from gymnasium.spaces import Discrete
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
-from triax.agents.off_policy import PRIORITIES, Factory, ReplayNeeds, Weights, fresh_weights
+from triax.agents.off_policy import (
+    PRIORITIES,
+    Factory,
+    Hyperparams,
+    ReplayNeeds,
+    Weights,
+    check_replay_options,
+    fresh_weights,
+    moved_target,
+    priorities_of,
+    replay_needs,
+)
 from triax.agents.value_networks import (
     ActionBinsNetwork,
     ActionQuantilesNetwork,
@@ -17,10 +28,9 @@ from triax.agents.value_networks import (
     action_network,
 )
 from triax.core.keys import Key
-from triax.core.numbers import check_number
+from triax.core.numbers import check_count, check_number
 from triax.core.trees import copy_arrays
 from triax.functions import BoltzmannPolicy, EpsilonGreedy, Q, StochasticQ
-from triax.functions.interpolation import interpolate
 from triax.learning.trajectories import rows_of
 from triax.networks.unrolling import select
 from triax.td_learning import DoubleQLearning, ExpectedSarsa, QLearning, SoftQLearning
@@ -78,20 +88,16 @@ class QLearningConfig:
     """Of ``rule="soft"``, which explores by a Boltzmann policy instead."""
 
     def __post_init__(self) -> None:
-        positive = ("num_atoms", "n_step", "batch_size", "learning_rate", "max_grad_norm", "target_every")
-        for name in (*positive, "epsilon_updates", "temperature"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"QLearningConfig: {name} must be positive; got {getattr(self, name)}.")
-        for name in ("gamma", "tau", "epsilon_start", "epsilon_final"):
+        check_replay_options(self)
+        for name in ("num_atoms", "target_every", "epsilon_updates"):
+            check_count("QLearningConfig", name, getattr(self, name))
+        for name in ("learning_rate", "max_grad_norm", "temperature"):
+            check_number("QLearningConfig", name, getattr(self, name), positive=True)
+        for name in ("tau", "epsilon_start", "epsilon_final"):
             check_number("QLearningConfig", name, getattr(self, name), low=0, high=1)
         for name, known in (("rule", _RULES), ("values", _NETWORKS)):
             if getattr(self, name) not in known:
                 raise ValueError(f"QLearningConfig: {name} must be one of {list(known)}; got {getattr(self, name)!r}.")
-        if not 0 <= self.burn_in < self.sequence_length:
-            raise ValueError(
-                f"QLearningConfig: burn_in must leave steps of sequence_length={self.sequence_length} to learn from;"
-                f" got {self.burn_in}."
-            )
 
 
 _RULES = {"q": QLearning, "double": DoubleQLearning, "expected_sarsa": ExpectedSarsa, "soft": SoftQLearning}
@@ -99,12 +105,14 @@ _NETWORKS = {"expected": ActionValueNetwork, "quantiles": ActionQuantilesNetwork
 
 
 class QLearningState(NamedTuple):
-    """Everything that changes."""
+    """Everything that changes, and the numbers that may be swept (see ``with_hyperparams``)."""
 
     online: Weights
     target: Weights
-    optimizer_state: PyTree
+    moments: PyTree
+    """Of the gradients, as Adam keeps them."""
     updates: Int[Array, ""]
+    hyperparams: Hyperparams
 
 
 class QLearningAgent:
@@ -136,28 +144,15 @@ class QLearningAgent:
         self._rule = _rule(self._q, config)
         self._learner = self._rule.learner
         self._first_action = int(env.action_space.start)
-        self._epsilon = optax.linear_schedule(config.epsilon_start, config.epsilon_final, config.epsilon_updates)
-        if self._q.has_memory and config.n_step > 1:
-            raise ValueError(f"QLearningAgent: with memory n_step must be 1; got {config.n_step}.")
-
-    @property
-    def replay(self) -> ReplayNeeds:
-        """Transitions, or sequences for a network with memory."""
-        config, memory = self.config, self._q.has_memory
-        return ReplayNeeds(
-            batch_size=config.batch_size,
-            gamma=config.gamma,
-            window=config.sequence_length if memory else config.n_step,
-            sequences=memory,
-            burn_in=config.burn_in if memory else 0,
-            alpha=config.alpha,
-            beta=config.beta,
-        )
+        self.replay: ReplayNeeds = replay_needs("QLearningAgent", config, has_memory=self._q.has_memory)
 
     def init(self, key: Key) -> QLearningState:
         """New weights; the target network has those of the online one."""
         online = fresh_weights(self._network, key)
-        return QLearningState(online, copy_arrays(online), self._learner.init(online.params), jnp.zeros((), jnp.int32))
+        moments, _ = self._learner.init(online.params)
+        names = ("learning_rate", "tau", "epsilon_start", "epsilon_final", "epsilon_updates")
+        numbers = {name: jnp.asarray(getattr(self.config, name), jnp.float32) for name in names}
+        return QLearningState(online, copy_arrays(online), moments, jnp.zeros((), jnp.int32), numbers)
 
     def initial_carry(self, state: QLearningState, batch_size: int, key: Key) -> PyTree:
         """The memory at the start of an episode."""
@@ -184,7 +179,9 @@ class QLearningAgent:
         """Epsilon or the temperature."""
         if self.config.rule == "soft":
             return jnp.asarray(self.config.temperature, jnp.float32)
-        return jnp.asarray(self._epsilon(state.updates), jnp.float32)
+        numbers = state.hyperparams
+        part = jnp.minimum(state.updates / numbers["epsilon_updates"], 1.0)
+        return numbers["epsilon_start"] + part * (numbers["epsilon_final"] - numbers["epsilon_start"])
 
     def learn(self, state: QLearningState, experience: Any, key: Key) -> tuple[QLearningState, dict[str, Any]]:
         """One update from a ``TransitionBatch``, with memory from a ``Trajectory``.
@@ -194,17 +191,17 @@ class QLearningAgent:
         """
         config = self.config
         batch = rows_of(experience, who="QLearningAgent") if self.replay.sequences else experience
-        step = self._learner.step(*state.online, state.optimizer_state, key, self._context(state), batch)
-        updates = state.updates + 1
-        tau = config.tau if config.target_every == 1 else jnp.where(updates % config.target_every, 0.0, config.tau)
+        numbers, updates = state.hyperparams, state.updates + 1
+        optimizer_state = state.moments, numbers["learning_rate"]
+        step = self._learner.step(*state.online, optimizer_state, key, self._context(state), batch)
         online = Weights(step.params, step.function_state)
-        target = Weights(*interpolate(tuple(state.target), tuple(online), tau))
+        target = moved_target(state.target, online, updates, numbers["tau"], config.target_every)
         name = type(self._rule).__name__
         metrics = {short: step.metrics[f"{name}/{short}"] for short in ("loss", "td_error", "grads_norm")}
         metrics["skipped"] = 1.0 - jnp.all(step.finite).astype(jnp.float32)
         if config.alpha is not None:
-            metrics[PRIORITIES] = _priorities(step.per_sample)
-        return QLearningState(online, target, step.optimizer_state, updates), metrics
+            metrics[PRIORITIES] = priorities_of(step.per_sample)
+        return QLearningState(online, target, step.optimizer_state[0], updates, numbers), metrics
 
     def _context(self, state: QLearningState) -> PyTree:
         target = tuple(state.target)
@@ -221,11 +218,8 @@ def _q_function(network: Factory, env: Any, config: QLearningConfig) -> Any:
 
 
 def _rule(q: Any, config: QLearningConfig) -> Any:
-    q_targ, optimizer = q.copy(), optax.adam(config.learning_rate)
-    options: dict[str, Any] = {
-        "q_targ": q_targ,
-        "optimizer": optax.chain(optax.clip_by_global_norm(config.max_grad_norm), optimizer),
-    }
+    q_targ = q.copy()
+    options: dict[str, Any] = {"q_targ": q_targ, "optimizer": _adam(config.max_grad_norm)}
     if config.rule == "expected_sarsa":
         options["pi_targ"] = EpsilonGreedy(q_targ)
     if config.rule == "soft":
@@ -233,11 +227,16 @@ def _rule(q: Any, config: QLearningConfig) -> Any:
     return _RULES[config.rule](q, **options)
 
 
-ETA = 0.9
-"""Weight of the largest error of a sequence beside the mean one (Kapturowski et al. 2019, section 2.3)."""
+def _adam(max_grad_norm: float) -> optax.GradientTransformation:
+    """Adam with the state ``(moments, step size)``: the agent puts the step size in, so that it may be swept."""
+    direction = optax.chain(optax.clip_by_global_norm(max_grad_norm), optax.scale_by_adam())
 
+    def init(params: Any) -> tuple[Any, Array]:
+        return direction.init(params), jnp.zeros((), jnp.float32)
 
-def _priorities(td_error: Float[Array, "*batch"]) -> Float[Array, " n"]:
-    """Absolute errors of transitions ``[batch]``; of sequences ``[time, batch]`` between their mean and largest."""
-    size = jnp.abs(td_error)
-    return size if size.ndim == 1 else ETA * jnp.max(size, axis=0) + (1 - ETA) * jnp.mean(size, axis=0)
+    def update(updates: Any, state: Any, params: Any = None) -> tuple[Any, tuple[Any, Array]]:
+        moments, rate = state
+        updates, moments = direction.update(updates, moments, params)
+        return jax.tree.map(lambda leaf: -rate * leaf, updates), (moments, rate)
+
+    return optax.GradientTransformation(init, update)

@@ -169,6 +169,7 @@ def test_uniform_draws_are_spread_evenly_over_the_steps_that_count():
     batch = jitted(replay)[1](stored, cursor, jax.random.PRNGKey(1), 30_000)
     counted = np.asarray(batch.W) > 0
     assert 0 < np.mean(~counted) < 0.01  # what redrawing leaves: here a third of the rows nobody took
+    np.testing.assert_allclose(np.mean(batch.W), 1.0, rtol=1e-5)
     names, counts = np.unique(np.asarray(batch.S["x"])[counted], return_counts=True)
     kept = [100 * t + env for t in range(10, 40) for env in range(NUM_ENVS) if history[t].weight[env]]
     assert names.tolist() == kept and len(kept) < 50
@@ -186,6 +187,8 @@ def test_each_step_of_a_sequence_that_nobody_took_weighs_nothing(alpha):
     ]
     np.testing.assert_array_equal(np.asarray(sequence.W) > 0, taken)
     assert 0 < np.mean(taken) < 1
+    if alpha is None:
+        np.testing.assert_allclose(np.mean(sequence.W[1:]), 1.0, rtol=1e-6)
 
 
 def test_a_sequence_in_which_nobody_took_a_step_after_the_burn_in_is_never_drawn():

@@ -67,7 +67,8 @@ class DeviceReplay:
 
     Steps that weigh 0 are never drawn in proportion to priorities. Uniform draws that hit one are drawn again, a few
     times: a batch is then as large as it seems, also for learning that does not look at weights. What is left weighs
-    0 in ``W``, and so does each such step of a sequence.
+    0 in ``W``, and so does each such step of a sequence; the others weigh more for it, so that a mean of ``W * x`` is
+    one over the steps that count.
 
     Args:
         capacity: transitions to keep; the steps of ``num_envs`` environments that fit, so rounded down.
@@ -246,7 +247,7 @@ class DeviceReplay:
             last, Rn, In = self._n_step(rows, index)
             S_next = rows.take(last, lambda row: row.next_observation)
         log_prob = jnp.zeros_like(Rn) if first.log_prob is None else first.log_prob
-        weights = weights if first.weight is None else weights * first.weight
+        weights = weights if first.weight is None else weights * _with_mean_one(first.weight, first.weight)
         return TransitionBatch.from_values(
             (first.observation, first.action, log_prob, Rn, In, S_next, None, None, weights, index, None)
         )
@@ -275,10 +276,15 @@ class DeviceReplay:
             truncated=steps.truncated,
             S_next=steps.next_observation,
             carry=rows.take(index, lambda row: row.carry),
-            W=W if steps.weight is None else W * steps.weight,
+            W=W if steps.weight is None else W * _with_mean_one(steps.weight, steps.weight[self.burn_in :]),
             gamma=self.gamma,
             burn_in=self.burn_in,
         )
+
+
+def _with_mean_one(weight: Float[Array, "*rows"], learned: Float[Array, "*some"]) -> Float[Array, "*rows"]:
+    """Weights scaled so that those of what is learned from have mean 1, unless all are 0."""
+    return weight / jnp.maximum(jnp.mean(learned), jnp.finfo(jnp.float32).tiny)
 
 
 SMALLEST_PRIORITY = 1e-6

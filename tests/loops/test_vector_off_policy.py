@@ -24,6 +24,7 @@ from triax.core.trees import copy_arrays
 from triax.loops.device_off_policy import DeviceOffPolicy, OffPolicyConfig
 from triax.loops.vector_off_policy import VectorOffPolicy
 from triax.networks import LSTM, Dense, Sequential
+from triax.reward_tracing import Trajectory
 from triax.runs import load_checkpoint, save_checkpoint
 
 
@@ -181,6 +182,52 @@ def test_memory_begins_afresh_with_each_episode(mode):
     filled = rows.carry[0][: 2 * loop.state.steps], rows.observation["at"][1][: 2 * loop.state.steps]
     counts = slice(None) if rows.weight is None else rows.weight[: 2 * loop.state.steps] > 0
     np.testing.assert_array_equal(filled[0][counts], filled[1][counts])
+
+
+def sequences(idle, told):
+    """Six steps of eight environments of noise; what the idle ones saw and did is noise of the seed ``told``."""
+    rng, noise = np.random.default_rng(0), np.random.default_rng(told)
+    S, S_next = rng.normal(size=(2, 6, 8, 2)).astype(np.float32)
+    R, A = rng.normal(size=(6, 8)).astype(np.float32), rng.integers(0, 2, (6, 8)).astype(np.int32)
+    before = np.concatenate([idle[1:], np.zeros((1, 8), bool)])
+    terminated = before & (rng.random((6, 8)) < 0.5)
+    S[idle], S_next[idle] = noise.normal(size=(2, idle.sum(), 2))
+    A[idle], R[idle] = noise.integers(0, 2, idle.sum()), 0.0
+    return Trajectory(
+        S=S,
+        A=A,
+        logP=np.zeros((6, 8), np.float32),
+        R=R,
+        terminated=terminated,
+        truncated=(before & ~terminated) | idle,
+        S_next=S_next,
+        carry=jax.tree.map(np.asarray, recurrent_agent().initial_carry(recurrent_state(), 8, jax.random.PRNGKey(1))),
+        W=np.where(idle, 0, 1).astype(np.float32),
+        burn_in=2,
+    )
+
+
+@functools.cache
+def recurrent_agent():
+    return QLearningAgent(Recall(), QLearningConfig(**SMALL, sequence_length=6, burn_in=2), recurrent)
+
+
+@functools.cache
+def recurrent_state():
+    return recurrent_agent().init(jax.random.PRNGKey(0))
+
+
+def test_what_was_seen_in_steps_that_nobody_took_changes_no_parameter():
+    """Pitfall 8, also where there is memory."""
+    idle = np.zeros((6, 8), bool)
+    idle[[1, 3, 4, 5, 2], [0, 1, 2, 3, 4]] = True
+    learn = jax.jit(recurrent_agent().learn)
+    one, same, other = (
+        learn(recurrent_state(), sequences(where, told), jax.random.PRNGKey(2))[0].online.params
+        for where, told in ((idle, 1), (idle, 2), (np.roll(idle, 1, axis=1), 1))
+    )
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-7), one, same)
+    assert any(not np.allclose(a, b, atol=1e-4) for a, b in zip(*map(jax.tree.leaves, (one, other)), strict=True))
 
 
 # ------------------------------------------------------------------ the state

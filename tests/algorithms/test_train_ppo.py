@@ -5,6 +5,7 @@ import pytest
 
 from algorithms.small import CONFIG, ENV, PPO, TwoArm, assert_same, recurrent_net, two_arm_net, weights_of
 from compilations import counted_compilations
+from quick_compilation import compile_module_quickly  # noqa: F401 (a fixture)
 from triax.algorithms import (
     EvalConfig,
     LoggingLevel,
@@ -18,6 +19,14 @@ from triax.algorithms import (
 )
 from triax.algorithms.training import with_overrides
 from triax.core.modules import SplitModule
+
+FAMILIES = (
+    *("losses/actor", "losses/critic", "losses/regularization", "losses/total", "losses/clipping_fraction"),
+    *("losses/advantages", "losses/critic_R^2", "losses/predicted_value", "loglikelihood", "grad_norm", "weights"),
+    *("rollout_batch/reward", "rollout_batch/action", "rollout_batch/obs", "env/distance"),
+    *("net/ppo_adapter_1/action/normal_tanh_sampler_2/mu", "eval/env/distance"),
+    *("eval/episode_reward", "eval/lifespan"),
+)
 
 UNWATCHED = replace(CONFIG, eval=EvalConfig(enabled=False))
 
@@ -209,27 +218,7 @@ def test_metrics_come_by_family():
     config = replace(CONFIG, ppo=ppo, eval=replace(CONFIG.eval, logging_level=LoggingLevel.ALL))
     train_ppo(ENV, recurrent_net(), config, total_steps=40, log_fn=lambda metrics, steps: logged.append(metrics))
     names = set(logged[-1])
-    for name in [
-        "losses/actor",
-        "losses/critic",
-        "losses/regularization",
-        "losses/total",
-        "losses/clipping_fraction",
-        "loglikelihood",
-        "losses/advantages",
-        "losses/critic_R^2",
-        "losses/predicted_value",
-        "grad_norm",
-        "rollout_batch/reward",
-        "rollout_batch/action",
-        "rollout_batch/obs",
-        "env/distance",
-        "weights",
-        "net/ppo_adapter_1/action/normal_tanh_sampler_2/mu",
-        "eval/env/distance",
-        "eval/episode_reward",
-        "eval/lifespan",
-    ]:
+    for name in FAMILIES:
         assert {f"{name}/{part}" for part in ("mean", "std", "p2.5", "p50")} <= names, name  # F56
     assert {"rollout_batch/done_rate", "rollout_batch/truncation_rate"} <= names
     assert {"throughput/train_sps", "throughput/eval_sps"} <= names

@@ -60,7 +60,8 @@ class Descent:
                 finite &= jnp.all(jnp.isfinite(leaf))
         updates, new_moments = self._adam.update(self._clipped(flat, norm), moments)
         direction: Any = updates
-        params = _descend(weights.params, rate * direction)
+        change = unravel_like(rate * direction, weights.params)
+        params = jax.tree.map(jnp.subtract, weights.params, change)
         new = Weights(params, output.function_state), new_moments
         kept, moments = jax.tree.map(lambda a, b: jnp.where(finite, a, b), new, (weights, moments))
         return Descended(kept, moments, {**output.metrics, "grads_norm": norm}, output.per_sample, finite)
@@ -71,9 +72,29 @@ class Descent:
         return flat * (self._max_grad_norm / jnp.maximum(norm, self._max_grad_norm))
 
 
-def _descend(params: PyTree, step: Float[Array, " weights"]) -> PyTree:
-    leaves, structure = jax.tree.flatten(params)
+def unravel_like(flat: Float[Array, " n"], tree: PyTree) -> PyTree:
+    """The inverse of ``tree_ravel``: a tree of the structure, shapes and dtypes of ``tree``."""
+    leaves, structure = jax.tree.flatten(tree)
     ends = np.cumsum([leaf.size for leaf in leaves], dtype=int)
-    parts = [step[end - leaf.size : end].reshape(leaf.shape) for leaf, end in zip(leaves, ends, strict=True)]
-    moved = [(leaf - part).astype(leaf.dtype) for leaf, part in zip(leaves, parts, strict=True)]
-    return jax.tree.unflatten(structure, moved)
+    parts = [flat[end - leaf.size : end] for leaf, end in zip(leaves, ends, strict=True)]
+    shaped = [part.reshape(leaf.shape).astype(leaf.dtype) for part, leaf in zip(parts, leaves, strict=True)]
+    return jax.tree.unflatten(structure, shaped)
+
+
+def flat_adam(max_grad_norm: float) -> optax.GradientTransformation:
+    """Adam for a ``Learner``, with the state ``(moments, step size)``, moments one vector ``[weights]`` each.
+
+    The step size is 0 until the agent puts one in, so that it may be swept. Gradients are scaled down to the norm.
+    """
+    direction = optax.chain(optax.clip_by_global_norm(max_grad_norm), optax.scale_by_adam())
+
+    def init(params: PyTree) -> tuple[PyTree, Array]:
+        return direction.init(tree_ravel(params)), jnp.zeros((), jnp.float32)
+
+    def update(updates: PyTree, state: Any, params: PyTree = None) -> tuple[PyTree, tuple[PyTree, Array]]:
+        moments, rate = state
+        flat: Any
+        flat, moments = direction.update(tree_ravel(updates), moments)
+        return unravel_like(-rate * flat, updates), (moments, rate)
+
+    return optax.GradientTransformation(init, update)

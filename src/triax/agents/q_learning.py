@@ -5,10 +5,10 @@ from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import optax
 from gymnasium.spaces import Discrete
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
+from triax.agents.descent import flat_adam
 from triax.agents.off_policy import (
     PRIORITIES,
     Factory,
@@ -219,24 +219,9 @@ def _q_function(network: Factory, env: Any, config: QLearningConfig) -> Any:
 
 def _rule(q: Any, config: QLearningConfig) -> Any:
     q_targ = q.copy()
-    options: dict[str, Any] = {"q_targ": q_targ, "optimizer": _adam(config.max_grad_norm)}
+    options: dict[str, Any] = {"q_targ": q_targ, "optimizer": flat_adam(config.max_grad_norm)}
     if config.rule == "expected_sarsa":
         options["pi_targ"] = EpsilonGreedy(q_targ)
     if config.rule == "soft":
         options["temperature"] = config.temperature
     return _RULES[config.rule](q, **options)
-
-
-def _adam(max_grad_norm: float) -> optax.GradientTransformation:
-    """Adam with the state ``(moments, step size)``: the agent puts the step size in, so that it may be swept."""
-    direction = optax.chain(optax.clip_by_global_norm(max_grad_norm), optax.scale_by_adam())
-
-    def init(params: Any) -> tuple[Any, Array]:
-        return direction.init(params), jnp.zeros((), jnp.float32)
-
-    def update(updates: Any, state: Any, params: Any = None) -> tuple[Any, tuple[Any, Array]]:
-        moments, rate = state
-        updates, moments = direction.update(updates, moments, params)
-        return jax.tree.map(lambda leaf: -rate * leaf, updates), (moments, rate)
-
-    return optax.GradientTransformation(init, update)

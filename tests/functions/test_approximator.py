@@ -196,6 +196,12 @@ def test_each_read_of_rng_gives_another_key(pi):
     assert len(keys) == 5
 
 
+def test_warnings_point_at_the_line_of_the_user(bare_process):  # no frames of type checks in that process
+    names, files, lines = zip(*bare_process["warned"], strict=True)
+    assert names == ("QLearning", "ClippedDoubleQLearning", "SoftPG", "SuccessorStateQ")
+    assert set(files) == {"bare_script.py"} and list(lines) == bare_process["warned_from"]
+
+
 def test_no_global_generator_is_touched(bare_process):  # F41; beartype draws from `random`, so not in this process
     assert bare_process["random_untouched"] and bare_process["numpy_untouched"]
 

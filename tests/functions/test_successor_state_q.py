@@ -6,6 +6,7 @@ import itertools
 import warnings
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from gymnasium import spaces
@@ -181,10 +182,48 @@ def test_parts_with_memory_are_refused():
         triax.SuccessorStateQ(v, part("p", False), part("r", False))
 
 
-def test_different_preprocessors_are_warned_of():
-    v = triax.V(func_of(triax.V.example_data(BOUNDED)), BOUNDED)
-    with pytest.warns(UserWarning, match="parts differ in observation_preprocessor"):
-        triax.SuccessorStateQ(v, part("p", False), part("r", False))
+@pytest.mark.parametrize("is_stochastic", [False, True])
+def test_parts_made_with_defaults_see_what_they_were_made_for_without_a_warning(is_stochastic):
+    v = triax.V(func_of(triax.V.example_data(BOUNDED), seed=3), BOUNDED)
+    r = triax.RewardFunction(func_of(triax.RewardFunction.example_data(BOUNDED).type1, seed=4), BOUNDED)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        look_ahead()
+        q = triax.SuccessorStateQ(v, part("p", is_stochastic), r)
+        for a in (1, 3):
+            assert q(x, a) == pytest.approx(expected(q, x, a), rel=1e-3, abs=1e-4)
+    raw = q.p.observation_preprocessor(KEY, x)[0]
+    assert np.any(np.abs(raw - x) > 0.1)  # the model sees something else
+
+
+def test_parts_that_cannot_get_the_inputs_they_were_made_for_are_warned_of():
+    example = triax.TransitionModel.example_data(BOUNDED, observation_preprocessor=doubled).type1
+    p = triax.TransitionModel(
+        func_of(example),
+        BOUNDED,
+        observation_preprocessor=doubled,
+        observation_postprocessor=lambda rng, X, index=0, batch_mode=False: X[index] / 2,
+    )
+    shared = {"observation_preprocessor": doubled}
+    v = triax.V(func_of(triax.V.example_data(BOUNDED)), BOUNDED)
+    r = triax.RewardFunction(func_of(triax.RewardFunction.example_data(BOUNDED, **shared).type1), BOUNDED, **shared)
+    with pytest.warns(UserWarning, match="observation_preprocessor of v differs") as warned:
+        triax.SuccessorStateQ(v, p, r)
+    assert len(warned) == 1
+
+
+def doubled(rng, s):
+    return jnp.atleast_2d(s) * 2
+
+
+def test_different_actions_are_warned_of():
+    r = triax.RewardFunction(
+        func_of(triax.RewardFunction.example_data(BOUNDED, action_preprocessor=halved).type1),
+        BOUNDED,
+        action_preprocessor=halved,
+    )
+    with pytest.warns(UserWarning, match="action_preprocessor of r differs from that of p"):
+        triax.SuccessorStateQ(part("v", False), part("p", False), r)
+
+
+def halved(rng, a):
+    return 0.5 * jax.nn.one_hot(jnp.atleast_1d(a) - 1, 3)

@@ -1,4 +1,4 @@
-"""Running statistics learn what each learning step saw: every sample once, in all rules, in batches and trajectories."""
+"""Running statistics learn what each learning step saw: every sample once, in all rules, batches and trajectories."""
 
 import jax
 import jax.numpy as jnp

@@ -5,8 +5,9 @@ from typing import Any, ClassVar
 from triax.functions.decoding import SpaceDecoding, dist_of
 from triax.functions.evaluate import Preprocessor
 from triax.functions.example_data import ModelTypes, model_type_examples
-from triax.functions.inputs import space_of
+from triax.functions.inputs import preprocess_alike, space_of
 from triax.functions.outputs import dist_params_output
+from triax.functions.raw_observations import RawObservation
 from triax.functions.stochastic_state_action import StochasticStateActionFunction
 
 
@@ -48,7 +49,11 @@ class StochasticTransitionModel(StochasticStateActionFunction):
             action_preprocessor=action_preprocessor,
             random_seed=random_seed,
         )
-        self._set_up_calls(SpaceDecoding(self.proba_dist))
+        dist = self.proba_dist
+        is_own = preprocess_alike(self.observation_space, self.observation_preprocessor, dist.preprocess_variate)
+        self._raw_now = RawObservation(self.observation_preprocessor, dist.decode if is_own else None)
+        self._raw_next = RawObservation(dist.preprocess_variate, dist.decode)
+        self._set_up_calls(SpaceDecoding(dist))
 
     @classmethod
     def example_data(

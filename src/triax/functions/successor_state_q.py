@@ -1,7 +1,7 @@
 """``SuccessorStateQ``: a q-function from a one-step look-ahead."""
 
 import copy
-import warnings
+from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar
 
@@ -11,6 +11,7 @@ from jaxtyping import PyTree
 
 from triax.core.keys import Key
 from triax.core.numbers import Checked, check_number
+from triax.core.user_warnings import warn_user
 from triax.functions.approximator import Carry
 from triax.functions.delegation import held_by
 from triax.functions.inputs import preprocess_alike
@@ -18,6 +19,7 @@ from triax.functions.interpolation import Number, interpolate
 from triax.functions.lift import unroll_rows
 from triax.functions.predicates import is_reward_function, is_stochastic, is_transition_model, is_vfunction
 from triax.functions.q import Q, value_calls
+from triax.functions.raw_observations import Adapter, observation_adapter
 from triax.functions.sequences import Sequence
 from triax.functions.values import value_of
 from triax.spaces import encoder
@@ -29,7 +31,8 @@ class SuccessorStateQ(Q):
     .. math:: q(s, a) = r(s, a) + \gamma\, v(s'(s, a))
 
     Stochastic parts enter through their means. Spaces, preprocessors and the postprocessor are those of ``p``,
-    ``value_transform`` and the key those of ``v``. ``params`` is ``{"v", "p", "r", "gamma"}`` and ``function_state``
+    ``value_transform`` and the key those of ``v``. Parts that preprocess observations in another way than ``p`` get
+    them decoded and preprocessed again. ``params`` is ``{"v", "p", "r", "gamma"}`` and ``function_state``
     ``{"v", "p", "r"}``, both read-only: train the parts. Nothing tells it where episodes end.
 
     Args:
@@ -67,23 +70,22 @@ class SuccessorStateQ(Q):
         self._has_memory = False
         self._encode_state = encoder(self.observation_space, who="SuccessorStateQ", argument="s")
         self._encode_action = encoder(self.action_space, who="SuccessorStateQ", argument="a")
-        self._warn_if_preprocessors_differ()
-        parts = (value_of(v), _next_state_of(p), value_of(r))
+        self._warn_if_actions_differ()
+        parts = (
+            _seeing(value_of(v), observation_adapter(v, "v", p._raw_next, who="SuccessorStateQ")),
+            _next_state_of(p),
+            _seeing(value_of(r), observation_adapter(r, "r", p._raw_now, who="SuccessorStateQ")),
+        )
         self._set_forms(partial(_look_ahead, parts, self.value_transform.transform_func))
         self._function = self._function_type1
         self._value_type1, self._value_type2 = value_calls(self)
 
-    def _warn_if_preprocessors_differ(self) -> None:
-        for attribute, space, parts in (
-            ("observation_preprocessor", self.observation_space, (self.p, self.v, self.r)),
-            ("action_preprocessor", self.action_space, (self.p, self.r)),
-        ):
-            if not preprocess_alike(space, *(getattr(part, attribute) for part in parts)):
-                warnings.warn(
-                    f"SuccessorStateQ: the parts differ in {attribute}, so they see different inputs;"
-                    f" pass {attribute}=p.{attribute} to the others.",
-                    stacklevel=3,
-                )
+    def _warn_if_actions_differ(self) -> None:
+        if not preprocess_alike(self.action_space, self.p.action_preprocessor, self.r.action_preprocessor):
+            warn_user(
+                "SuccessorStateQ: the action_preprocessor of r differs from that of p, so r sees other inputs than it"
+                " was made for; pass action_preprocessor=p.action_preprocessor to r."
+            )
 
     # ------------------------------------------------------------------ weights
 
@@ -208,6 +210,16 @@ def _next_state_of(p: Any) -> Any:
         return finish(output), state
 
     return next_state
+
+
+def _seeing(value: Callable, adapt: Adapter) -> Callable:
+    """``value`` of states in the form of the transition model."""
+
+    def adapted(params: Any, state: Any, rng: Key, S: PyTree, *args: Any) -> tuple:
+        rng_S, rng_value = jax.random.split(rng)
+        return value(params, state, rng_value, adapt(rng_S, S), *args)
+
+    return adapted
 
 
 def _look_ahead(

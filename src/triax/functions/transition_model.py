@@ -14,6 +14,7 @@ from triax.functions.evaluate import Preprocessor, evaluator, flatten_actions, w
 from triax.functions.example_data import ModelTypes, model_type_examples
 from triax.functions.inputs import preprocess_each, space_of
 from triax.functions.outputs import TreeOutput
+from triax.functions.raw_observations import RawObservation
 from triax.functions.state_action_function import StateActionFunction
 from triax.functions.stochastic_state_action import rows_of
 from triax.proba_dists import ProbaDist
@@ -24,8 +25,8 @@ class TransitionModel(StateActionFunction):
     """The next observation, :math:`s'(s, a)`, in the raw form that the observation preprocessor gives.
 
     By default observations are preprocessed as ``ProbaDist(observation_space)`` does (a bounded ``Box`` becomes
-    unbounded reals), not as ``V`` and ``Q`` do: pass ``observation_preprocessor=p.observation_preprocessor`` to those
-    that work on its output.
+    unbounded reals), not as ``V`` and ``Q`` do. In pure programs of your own pass
+    ``observation_preprocessor=p.observation_preprocessor`` to those that work on its output.
 
     Args:
         func: type 1 ``func(S, A, is_training)`` returns a pytree like ``S``; type 2 ``func(S, is_training)`` the same
@@ -41,6 +42,11 @@ class TransitionModel(StateActionFunction):
     """
 
     kinds: ClassVar[frozenset[str]] = frozenset({"transition"})
+
+    _raw_now: RawObservation
+    """The form of the observations that it takes ..."""
+    _raw_next: RawObservation
+    """... and of those that it returns."""
 
     def __init__(
         self,
@@ -65,6 +71,7 @@ class TransitionModel(StateActionFunction):
             action_preprocessor=action_preprocessor,
             random_seed=random_seed,
         )
+        self._raw_now = self._raw_next = RawObservation(observe, None if observation_postprocessor else dist.decode)
         if observation_postprocessor is None:
             self._set_up_calls(dist.decode, decoder(dist.space))
         else:

@@ -1,6 +1,5 @@
 """``DeterministicPG`` and ``SoftPG``: objectives that climb a critic."""
 
-import warnings
 from typing import Any
 
 import jax
@@ -10,6 +9,7 @@ import optax
 from jaxtyping import Array, Float, PyTree
 
 from triax.core.keys import Key, fold_name
+from triax.core.user_warnings import warn_user
 from triax.functions import Policy, is_qfunction
 from triax.functions.inputs import preprocess_alike
 from triax.functions.raw_actions import Adapter, action_adapter
@@ -35,9 +35,7 @@ class ValueGradient(PolicyObjective):
     ) -> None:
         super().__init__(pi, optimizer, regularizer)
         self._critics = critics
-        self._adapters: list[Adapter] = []
-        for q in critics:  # no comprehension: warnings count the levels of the stack
-            self._adapters.append(self._checked_adapter(q, pi))
+        self._adapters: list[Adapter] = [self._checked_adapter(q, pi) for q in critics]
 
     def _facts(self) -> list[str]:
         return [*super()._facts(), f"critics={len(self._critics)}"]
@@ -60,10 +58,9 @@ class ValueGradient(PolicyObjective):
         hint = "Make it with action_preprocessor=pi.proba_dist.preprocess_variate."
         if not np.issubdtype(q.action_space.dtype, np.floating):
             raise TypeError(f"{self._name}: no gradient passes to pi through the integer actions that q takes. {hint}")
-        warnings.warn(
+        warn_user(
             f"{self._name}: q.action_preprocessor differs from pi.proba_dist.preprocess_variate, so actions are decoded"
-            f" on their way from pi to q. {hint}",
-            stacklevel=4,
+            f" on their way from pi to q. {hint}"
         )
         return adapt
 

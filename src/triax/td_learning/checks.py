@@ -1,6 +1,5 @@
 """Checks of the arguments of TD rules: each raises, or returns nothing."""
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -8,6 +7,7 @@ import numpy as np
 from gymnasium.spaces import Discrete
 
 from triax.core.trees import describe_difference
+from triax.core.user_warnings import warn_user
 from triax.functions import SuccessorStateQ, is_policy, is_qfunction, is_stochastic
 from triax.regularizers import Regularizer
 
@@ -78,10 +78,7 @@ def check_target_policy(who: str, q: Any, pi_targ: Any) -> None:
     """The policy that picks the next action: needed unless actions are ``Discrete``, and useless if they are."""
     if isinstance(q.action_space, Discrete):
         if pi_targ is not None:
-            warnings.warn(
-                f"{who}: pi_targ is ignored: with Discrete actions the next action is an argmax.",
-                stacklevel=3,
-            )
+            warn_user(f"{who}: pi_targ is ignored: with Discrete actions the next action is an argmax.")
         return
     if pi_targ is None:
         raise TypeError(f"{who}: pi_targ is needed to pick the next action, since {q.action_space} is not Discrete.")

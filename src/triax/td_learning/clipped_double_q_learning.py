@@ -1,6 +1,5 @@
 """``ClippedDoubleQLearning`` and its soft form: the smallest of several targets (TD3, SAC)."""
 
-import warnings
 from typing import Any
 
 import jax
@@ -9,6 +8,7 @@ from gymnasium.spaces import Discrete
 from jaxtyping import PyTree
 
 from triax.core.keys import Key
+from triax.core.user_warnings import warn_user
 from triax.functions import is_qfunction
 from triax.functions.evaluate import flatten_actions
 from triax.functions.raw_actions import action_adapter
@@ -81,10 +81,7 @@ class ClippedDoubleQLearning(QRule):
     def _checked_policies(self, q: Any, pi_targ_list: Any) -> list[Any]:
         if self._is_discrete and self._ignores_discrete_policies:
             if pi_targ_list is not None:
-                warnings.warn(
-                    f"{self._name}: pi_targ_list is ignored: with Discrete actions the next action is an argmax.",
-                    stacklevel=3,
-                )
+                warn_user(f"{self._name}: pi_targ_list is ignored: with Discrete actions the next action is an argmax.")
             return []
         check_list(self._name, "pi_targ_list", pi_targ_list, lambda pi: check_policy(self._name, "pi_targ_list", pi, q))
         return list(pi_targ_list)

@@ -1,15 +1,25 @@
 """Objects that take no new public attributes once they are made, so that a mistyped name does not go unnoticed."""
 
+import inspect
 from abc import ABCMeta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 
 class _SealedMeta(ABCMeta):
-    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        """The made and sealed object."""
-        made = super().__call__(*args, **kwargs)
-        object.__setattr__(made, "_is_sealed", True)
-        return made
+    if not TYPE_CHECKING:  # type checkers then go by ``__init__``
+
+        def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+            """The made and sealed object."""
+            made = super().__call__(*args, **kwargs)
+            object.__setattr__(made, "_is_sealed", True)
+            return made
+
+    @property
+    def __signature__(cls) -> inspect.Signature:
+        """That of ``__init__``, which ``__call__`` would hide from ``help`` and editors."""
+        signature = inspect.signature(cls.__init__)
+        _, *parameters = signature.parameters.values()
+        return signature.replace(parameters=parameters, return_annotation=signature.empty)
 
 
 class Sealed(metaclass=_SealedMeta):

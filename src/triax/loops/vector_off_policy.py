@@ -1,4 +1,4 @@
-"""Off-policy learning in Gymnasium environments: the agents and the replay of the device loop, two calls a step."""
+"""Off-policy learning in Gymnasium environments: the agents and the replay of the device loop, a call a step."""
 
 import functools
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ class VectorOffPolicyState(NamedTuple):
 
 
 class Acted(NamedTuple):
-    """What acting leaves on the device for the call that stores it."""
+    """What was decided, on the device, for the call that stores what it led to."""
 
     observation: PyTree
     action: PyTree
@@ -46,8 +46,9 @@ class Acted(NamedTuple):
 class VectorOffPolicy:
     """Runs an off-policy agent in a Gymnasium vector environment, or in one environment.
 
-    A step makes one compiled call that acts, and one that stores and, when it is due, learns; they compile once. With
-    the same experience and key the state is that of :class:`triax.loops.device_off_policy.DeviceOffPolicy`.
+    A step makes one compiled call, which stores, learns when that is due, and decides the next action; there is one
+    program with updates and one without, and each compiles once. With the same experience and key the state is that of
+    :class:`triax.loops.device_off_policy.DeviceOffPolicy`.
 
     ``state`` is whole after an interrupt and can be saved. A Gymnasium environment cannot: :meth:`restore` resets it,
     so that a resumed run goes on with new episodes, and is no continuation number for number.
@@ -75,7 +76,7 @@ class VectorOffPolicy:
         self._core = OffPolicyCore.checked("VectorOffPolicy", agent, config)
         self._compiled = _compile(self._core)
         self._state: VectorOffPolicyState | None = None
-        self._observation: PyTree = None
+        self._acted: Acted
 
     # ------------------------------------------------------------------ the shell
 
@@ -89,15 +90,14 @@ class VectorOffPolicy:
     def init(self, key: Key) -> None:
         """Begin anew: agent, empty replay, and environments seeded by ``key`` too."""
         observation = self._envs.reset(fold_name(key, "envs"))
-        learner = self._compiled.begin(key, observation, self._envs.weighted)
-        self._state, self._observation = VectorOffPolicyState(learner, 0, 0, 0), observation
+        learner, acted = self._compiled.begin(key, observation, self._envs.weighted)
+        self._state, self._acted = VectorOffPolicyState(learner, 0, 0, 0), acted
 
     def restore(self, state: VectorOffPolicyState) -> None:
         """Go on from a copy of ``state`` in new episodes; those under way count as truncated where they were."""
         observation = self._envs.reset(fold_name(state.learner.key, "envs"))
-        learner = self._compiled.resume(copy_arrays(state.learner))
-        self._state = VectorOffPolicyState(learner, *map(int, state[1:]))
-        self._observation = observation
+        learner, acted = self._compiled.resume(copy_arrays(state.learner), observation)
+        self._state, self._acted = VectorOffPolicyState(learner, *map(int, state[1:])), acted
 
     def run(self, total_steps: int, *, hooks: Sequence[Hook] = ()) -> int:
         """Step until ``state.taken`` is at least ``total_steps``, or a hook stops it; ``state.taken``.
@@ -124,15 +124,11 @@ class VectorOffPolicy:
     def _step(self) -> Progressed:
         """One step of all environments, and the updates that are due."""
         learner, steps, taken, episodes = self.state
-        acted = self._compiled.act(learner.agent, learner.carry, learner.key, self._observation)
-        observation, outcome = self._envs.step(jax.device_get(acted.action))
+        observation, outcome = self._envs.step(jax.device_get(self._acted.action))
         steps, taken, episodes = steps + 1, taken + outcome.taken, episodes + outcome.ended
-        metrics = None
-        if self._is_due(steps):
-            learner, metrics = self._compiled.learn(learner, acted, outcome)
-        else:
-            learner = self._compiled.store(learner, acted, outcome)
-        self._state, self._observation = VectorOffPolicyState(learner, steps, taken, episodes), observation
+        follow = self._compiled.learn if self._is_due(steps) else self._compiled.store
+        learner, self._acted, metrics = follow(learner, self._acted, outcome, observation)
+        self._state = VectorOffPolicyState(learner, steps, taken, episodes)
         return Progressed(taken, outcome.ended > 0, metrics, episodes)
 
     def _is_due(self, steps: int) -> bool:
@@ -147,7 +143,6 @@ class VectorOffPolicy:
 class _Compiled(NamedTuple):
     begin: Any
     resume: Any
-    act: Any
     store: Any
     learn: Any
     report: Any
@@ -157,27 +152,30 @@ class _Compiled(NamedTuple):
 def _compile(core: OffPolicyCore) -> _Compiled:
     """The programs of a loop; equal loops share them."""
 
-    def begin(key: Key, observation: PyTree, weighted: bool) -> OffPolicyState:
-        return core.begin(key, observation, weighted=weighted)
+    def begin(key: Key, observation: PyTree, weighted: bool) -> tuple[OffPolicyState, Acted]:
+        state = core.begin(key, observation, weighted=weighted)
+        return state, act(state, observation)
 
-    def resume(state: OffPolicyState) -> OffPolicyState:
-        """Whose environments begin new episodes."""
+    def resume(state: OffPolicyState, observation: PyTree) -> tuple[OffPolicyState, Acted]:
+        """Where environments begin new episodes."""
         stored = core.replay.cut(state.stored, state.cursor)
         carry = core.agent.initial_carry(state.agent, core.config.num_envs, fold_name(state.key, "carry"))
-        return state._replace(stored=stored, carry=carry, episodes=state.episodes.dropped())
+        state = state._replace(stored=stored, carry=carry, episodes=state.episodes.dropped())
+        return state, act(state, observation)
 
-    def act(agent: PyTree, carry: PyTree, key: Key, observation: PyTree) -> Acted:
-        action, carry, _ = core.agent.act(agent, observation, carry, StepKeys.of(key).act)
+    def act(state: OffPolicyState, observation: PyTree) -> Acted:
+        action, carry, _ = core.agent.act(state.agent, observation, state.carry, StepKeys.of(state.key).act)
         return Acted(observation, action, carry)
 
-    def store(state: OffPolicyState, acted: Acted, outcome: Outcome) -> OffPolicyState:
+    def follow(
+        learns: bool, state: OffPolicyState, acted: Acted, outcome: Outcome, observation: PyTree
+    ) -> tuple[OffPolicyState, Acted, dict[str, Any] | None]:
+        """Store what acting led to, learn or not, and act on what is there now."""
         experience = Experience(acted.observation, acted.action, **outcome._asdict(), carry=state.carry)
-        return core.store(state, experience, acted.carry, StepKeys.of(state.key))
-
-    def learn(state: OffPolicyState, acted: Acted, outcome: Outcome) -> tuple[OffPolicyState, dict[str, Any]]:
-        return core.updates(store(state, acted, outcome))
+        state = core.store(state, experience, acted.carry, StepKeys.of(state.key))
+        state, metrics = core.updates(state) if learns else (state, None)
+        return state, act(state, observation), metrics
 
     jit = partial(jax.jit, donate_argnums=0)
-    return _Compiled(
-        jax.jit(begin, static_argnums=2), jit(resume), jax.jit(act), jit(store), jit(learn), jit(Episodes.report)
-    )
+    store, learn = (jit(partial(follow, learns)) for learns in (False, True))
+    return _Compiled(jax.jit(begin, static_argnums=2), jit(resume), store, learn, jit(Episodes.report))

@@ -13,7 +13,7 @@ import pytest
 from flax import nnx
 
 from algorithms.killable_training import start, train, train_step
-from triax.algorithms import CheckpointCallback, load_checkpoint, make_checkpoint_fn, restore_state
+from triax.algorithms import CheckpointCallback, load_checkpoint, make_checkpoint_fn
 from triax.core.modules import SplitModule
 from triax.networks import make_mlp_actor_critic
 from triax.runs import CheckpointStore
@@ -93,8 +93,7 @@ def test_the_last_checkpoint_is_found_by_its_directory(tmp_path):  # F50
     assert load_checkpoint(tmp_path)["step"] == 20
     checkpoint = load_checkpoint(tmp_path / "step_0000000010")
     assert checkpoint["step"] == checkpoint["training_state"].step == 10
-    assert_identical(restore_state(checkpoint["training_state"], start(3)), states[1])
-    assert restore_state(states[2], start()) is states[2]
+    assert_identical(checkpoint["training_state"].restore(start(3)), states[1])
     with pytest.raises(FileNotFoundError, match="nowhere"):
         load_checkpoint(tmp_path / "nowhere")
 

@@ -137,8 +137,9 @@ def test_evaluated_episodes_are_whole_where_training_cuts_its_first():
         def step(self, state, action):
             return state.next(state.obs, 1.0, False, state.inner)
 
-    found = eval_rollout(EpisodeWrapper(Endless(), 12), CounterNet(), 16, 50, KEY)
-    assert found["eval/lifespan/mean"] == 12.0
+    for wrap in (lambda env: env, AutoReset):
+        found = eval_rollout(wrap(EpisodeWrapper(Endless(), 12)), CounterNet(), 16, 50, KEY)
+        assert found["eval/lifespan/mean"] == 12.0
 
 
 def test_misuse_is_told():

@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from flax import nnx
 
 from algorithms.small import CONFIG, ENV, PPO, TwoArm, assert_same, recurrent_net, two_arm_net, weights_of
 from compilations import counted_compilations
@@ -262,6 +263,17 @@ def test_rewards_and_actions_may_be_trees(combine):
     losses = {f"losses/{part}/{arm}/mean" for part in ("actor", "critic") for arm in ("left", "right")}
     always = {"total_steps", "approx_kl", "skipped", "episodes", "return", "length"}
     assert set(logged[-1]) == always if combine else losses <= set(logged[-1])
+
+
+def test_networks_that_cannot_tell_their_samples_again_are_refused():
+    with pytest.raises(TypeError, match=r"networks must be a StatefulModule.*got Linear"):
+        train_ppo(ENV, nnx.Linear(2, 2, rngs=nnx.Rngs(0)), CONFIG)
+
+
+def test_a_checkpoint_of_something_else_is_refused(tmp_path):
+    make_checkpoint_fn(tmp_path)({"a": np.ones(2)}, 0)
+    with pytest.raises(ValueError, match="is no checkpoint of train_ppo"):
+        train_ppo(ENV, recurrent_net(), CONFIG, initial_state=load_checkpoint(tmp_path)["training_state"])
 
 
 def test_configs_of_another_kind_are_refused():

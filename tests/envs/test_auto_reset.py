@@ -135,6 +135,11 @@ def test_only_the_first_episodes_are_desynchronized():  # nnx-ppo F7
     assert len(lengths) > 1 and min(lengths) > 5
 
 
+def test_a_restart_begins_with_an_episode_as_all_later_ones():
+    env = AutoReset(EpisodeWrapper(OnlyTimesOut(1000), 100))
+    assert {int(env.restart(jax.random.key(i)).info["step_counter"]) for i in range(5)} == {0}
+
+
 def test_other_wrappers_may_be_inside_and_outside():
     actions = random_actions()
     inside = rollout(AutoReset(RewardScalingWrapper(Walk(), 2.0)), actions)[1]

@@ -8,7 +8,6 @@ from triax.algorithms.checkpointing import (
     SavedState,
     load_checkpoint,
     make_checkpoint_fn,
-    restore_state,
 )
 from triax.algorithms.config import (
     DistillationConfig,
@@ -51,7 +50,6 @@ __all__ = [
     "load_checkpoint",
     "make_checkpoint_fn",
     "record_activations_rollout",
-    "restore_state",
     "train_distillation",
     "train_ppo",
     "unstack_trajectory",

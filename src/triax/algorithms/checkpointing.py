@@ -68,11 +68,6 @@ class SavedState:
         return f"SavedState({str(self.path)!r})"
 
 
-def restore_state(initial_state: Any, like: State) -> State:
-    """The state a training begins with: a saved one read, another one as it is."""
-    return initial_state.restore(like) if isinstance(initial_state, SavedState) else initial_state
-
-
 class CheckpointWriter:
     """Writes each state it is called with into a folder of its own: see :func:`make_checkpoint_fn`."""
 

@@ -59,7 +59,7 @@ def play(playing: Playing, networks: Networks, key: Key) -> Played:
         told = state, jnp.where(first, total_reward(after.reward), 0.0), first
         return (after, out.next_state, after.done[None], first & ~after.done), told
 
-    state = env.reset(fold_name(key, "env"))
+    state = restart(env, fold_name(key, "env"))
     carry = network.initial_carry(networks, 1, fold_name(key, "carry"))
     start = state, carry, jnp.zeros(1, bool), jnp.ones((), bool)
     (final, *_), (states, rewards, first) = jax.lax.scan(step, start, jnp.arange(playing.length))

@@ -109,7 +109,9 @@ def resume(who: str, initial_state: TrainingState | SavedState, like: TrainingSt
     the leaves that differ.
     """
     is_saved = isinstance(initial_state, SavedState)
-    had = initial_state.facts.get("n_envs") if is_saved else initial_state.n_envs
+    if is_saved and "n_envs" not in initial_state.facts:
+        raise ValueError(f"{who}: {initial_state} is no checkpoint of train_ppo or train_distillation.")
+    had = initial_state.facts["n_envs"] if is_saved else initial_state.n_envs
     if had != like.n_envs:
         raise ValueError(
             f"{who}: initial_state has {had} environments and the config n_envs={like.n_envs}. Try n_envs={had} to "

@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 
 import jax
 import numpy as np
-from flax import nnx
 from jaxtyping import Array
 
 from triax.agents.interface import Agent
@@ -23,6 +22,7 @@ from triax.core.keys import fold_name, make_key
 from triax.core.modules import write_into
 from triax.core.trees import any_deleted, copy_arrays
 from triax.loops.device_on_policy import DeviceOnPolicy, OnPolicyConfig
+from triax.networks import StatefulModule
 
 MOST_ITERATIONS = 128
 """Of one compiled call."""
@@ -76,7 +76,7 @@ class Training:
     Args:
         env: a JAX environment.
         agent: one whose state has ``networks`` and ``optimizer_state``.
-        networks: the user's module, which is trained in place; its mode and its random streams stay.
+        networks: the user's ``StatefulModule``, which is trained in place; its mode and its random streams stay.
         config: all numbers.
         callbacks: whom to tell.
         eval_env: where evaluations and videos take place; ``None`` for ``env``.
@@ -87,13 +87,18 @@ class Training:
         self,
         env: Any,
         agent: Agent,
-        networks: nnx.Module,
+        networks: Any,
         config: TrainConfig | DistillationTrainConfig,
         callbacks: Callbacks,
         *,
         eval_env: Any = None,
         network_family: str = "net",
     ) -> None:
+        if not isinstance(networks, StatefulModule):
+            raise TypeError(
+                f"{type(config).__name__}: networks must be a StatefulModule, whose samples can be told again in "
+                f"replay; got {type(networks).__name__}. Try PPOAdapter(action, value)."
+            )
         learning = config.learning
         self._config, self._callbacks = config, callbacks
         self._throughput = LoggingLevel.THROUGHPUT in learning.logging_level

@@ -1,5 +1,6 @@
 """AutoReset: episode after episode, each from a fresh draw, with every final observation kept."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -42,7 +43,14 @@ class AutoReset(EnvWrapper):
 
     def reset(self, rng: Key) -> State:
         """The first state of all; ``rng`` also draws the resets to come."""
-        state = self.env.reset(fold_name(rng, "first_episode"))
+        return self._begin(self.env.reset, rng)
+
+    def restart(self, rng: Key) -> State:
+        """The first state of all where that is no training's: its episode is as all later ones."""
+        return self._begin(self.env.restart, rng)
+
+    def _begin(self, first: Callable[[Key], State], rng: Key) -> State:
+        state = first(fold_name(rng, "first_episode"))
         return state.replace(inner=AutoResetInner(fold_name(rng, "later_episodes"), state.inner))
 
     def step(self, state: State, action: Any) -> State:

@@ -158,6 +158,26 @@ def test_an_update_that_is_not_finite_is_left_out():
         np.testing.assert_array_equal(a, b)
 
 
+def test_agents_of_one_structure_and_config_are_equal_whatever_their_weights():
+    one, twin = (Distillation(recurrent(seed), mlp(seed + 1), Config(n_epochs=2)) for seed in (0, 5))
+    assert one == twin and hash(one) == hash(twin)
+    assert one != Distillation(recurrent(0), mlp(1), Config(n_epochs=3))
+    assert one != Distillation(mlp(0), mlp(1), Config(n_epochs=2))
+    assert one != Distillation(recurrent(0), recurrent(1), Config(n_epochs=2))
+
+
+def test_steps_that_weigh_nothing_teach_nothing():
+    agent = Distillation(mlp(0), mlp(1))
+    state = agent.init(jax.random.key(0))
+    experience = rollout(agent, state, jax.random.key(1))
+    weight = jnp.ones((TIME, BATCH)).at[2:4].set(0.0)
+    noise = experience.observation.at[2:4].set(100.0)
+    loss = jax.jit(lambda r: agent.loss(state.networks, state.teacher, r, jax.random.key(2))[0])
+    weighted = experience._replace(weight=weight)
+    found = [loss(r) for r in (weighted, weighted._replace(observation=noise), experience)]
+    assert found[0] == found[1] != found[2]
+
+
 def test_misuse_is_told():
     with pytest.raises(TypeError, match="must end in an action sampler; got Dense"):
         Distillation(mlp(0), Dense(3, 2, nnx.Rngs(0)), Config(learning_rate=1e-2))

@@ -1,6 +1,7 @@
 from dataclasses import replace
 
 import numpy as np
+import optax
 import pytest
 from flax import nnx
 
@@ -20,6 +21,7 @@ from triax.algorithms import (
 )
 from triax.algorithms.training import with_overrides
 from triax.core.modules import SplitModule
+from triax.loops.device_on_policy import DeviceOnPolicy
 
 FAMILIES = (
     *("losses/actor", "losses/critic", "losses/regularization", "losses/total", "losses/clipping_fraction"),
@@ -126,6 +128,27 @@ def test_an_exception_leaves_the_network_as_it_was_trained_so_far():  # F54
     train_ppo(ENV, expected, CONFIG, total_steps=40)
     assert_same(weights_of(network), weights_of(expected))
     train_ppo(ENV, network, CONFIG, total_steps=20)  # its arrays are its own
+
+
+def test_an_interrupt_in_the_middle_of_a_call_leaves_the_last_weights_that_there_are(monkeypatch):
+    network, launch = recurrent_net(), DeviceOnPolicy.launch
+    before = weights_of(network)
+
+    def interrupted(self, state, iterations):
+        launch(self, state, iterations)  # which uses up the state
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(DeviceOnPolicy, "launch", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        train_ppo(ENV, network, CONFIG)
+    assert_same(weights_of(network), before)
+
+
+def test_an_optimizer_takes_the_place_of_adam():  # F28
+    network, still = recurrent_net(), optax.sgd(0.0)
+    state = train_ppo(ENV, network, UNWATCHED, total_steps=20, optimizer=still).training_state
+    assert train_ppo(ENV, network, UNWATCHED, optimizer=still, initial_state=state).total_steps == 100
+    assert_same(SplitModule.of(network)[1], SplitModule.of(recurrent_net())[1])
 
 
 # ------------------------------------------------------------------ checkpoints, resuming

@@ -2,6 +2,8 @@
 
 import copy
 import pickle
+import sys
+import threading
 
 import jax
 import jax.numpy as jnp
@@ -11,12 +13,12 @@ import pytest
 
 import triax
 from compilations import counted_compilations
-from linear_functions import ACTIONS, STATE, batch, make_policy, make_q, normal, weight_of
+from linear_functions import ACTIONS, STATE, S, batch, make_policy, make_q, make_v, normal, weight_of
 from triax.core.errors import LostWeightsError
 from triax.losses.value_losses import mse
 from triax.policy_objectives import VanillaPG
 from triax.regularizers import EntropyRegularizer
-from triax.td_learning import ClippedDoubleQLearning, ExpectedSarsa, QLearning, SoftQLearning
+from triax.td_learning import ClippedDoubleQLearning, ExpectedSarsa, QLearning, SimpleTD, SoftQLearning
 
 W = normal(STATE, ACTIONS)
 
@@ -27,7 +29,7 @@ def make_rule(**options):
 
 def everything(rule):
     trained = rule._trained
-    return jax.tree.map(np.array, (trained._params, trained._function_state, rule._optimizer_state))
+    return jax.tree.map(np.array, (trained._params, trained._function_state, rule._optimizer_state.value))
 
 
 def assert_same(found, expected):
@@ -139,13 +141,66 @@ def test_a_step_that_fails_while_it_runs_says_that_weights_are_lost_and_how_to_g
         rule.update(batch())
     with pytest.raises(LostWeightsError, match="QLearning: the weights of Q"):
         rule.td_error(batch())
-    with pytest.raises(LostWeightsError, match=r"Q: the weights are lost.*Assign params"):
-        rule.q(np.zeros(STATE, np.float32))
+    other = rule.q_targ
+    for use in (
+        lambda: rule.q(np.zeros(STATE, np.float32)),
+        lambda: rule.q.copy(),
+        lambda: rule.q.params,
+        lambda: rule.q.function_state,
+        lambda: rule.q.soft_update(other, 0.5),
+        lambda: other.soft_update(rule.q, 0.5),
+        lambda: rule.q.initial_carry(),
+        lambda: triax.EpsilonGreedy(rule.q).params,
+    ):
+        with pytest.raises(LostWeightsError, match=r": the weights are lost.*Assign params"):
+            use()
+    for use in (lambda: rule.optimizer_state, lambda: copy.copy(rule)):
+        with pytest.raises(LostWeightsError, match=r"QLearning: the optimizer state is lost.*Assign optimizer_state"):
+            use()
+    with pytest.raises(LostWeightsError, match=r"QLearning: the weights of another function that the rule reads"):
+        QLearning(other.copy(), q_targ=rule.q).update(batch())
+    repr(rule), repr(rule.q)
     rule.q.params, rule.q.function_state, rule.optimizer_state = saved
     assert_same(everything(rule), saved)
     rule.update(batch())
     rule.raise_if_not_finite()
     assert not np.array_equal(weight_of(rule.q), saved[0]["w"])
+
+
+def test_threads_may_train_one_rule_and_act_meanwhile():
+    rule, steps = make_rule(), 40
+    rule.update(batch())
+    v = make_v(normal(STATE))
+    td = SimpleTD(v, v_targ=v.copy())
+    errors = []
+
+    def run(call):
+        try:
+            for _ in range(steps):
+                call()
+        except Exception as error:
+            errors.append(error)
+
+    calls = (
+        lambda: rule.update(batch()),
+        lambda: rule.update(batch()),
+        lambda: rule.q(S[0]),
+        lambda: td.update(batch()),
+        lambda: td.v(S[0]),
+        lambda: (rule.q.copy(), rule.td_error(batch())),
+    )
+    threads = [threading.Thread(target=run, args=(call,)) for call in calls]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert errors == []
+    assert rule.optimizer_state[0].count == 2 * steps + 1
 
 
 def test_an_interrupt_within_a_step_stays_one_and_tells_of_the_loss():

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar
 
 import jax
+from flax import nnx
 from jaxtyping import PyTree
 
 from triax.core.errors import LostWeightsError
@@ -12,12 +13,14 @@ from triax.core.modules import strong_copy
 from triax.core.pickling import refuse_pickle
 from triax.core.sealed import Sealed
 from triax.core.trees import any_deleted, copy_arrays, describe_difference, strongly_typed
+from triax.functions.carries import checked_carry
 from triax.functions.description import count_parameters, describe_function, describe_leaves
 from triax.functions.evaluate import without_carry
 from triax.functions.inputs import InputSpec
 from triax.functions.interpolation import Number, interpolate
 from triax.functions.lift import Carry, Lifted, Unrolled, lift
 from triax.functions.outputs import Output, abstract
+from triax.functions.weights_lock import WEIGHTS_LOCK
 
 CHECK_BATCH_SIZE = 8
 """More than one, to tell the batch axis from axes of size one in what ``func`` returns."""
@@ -55,7 +58,8 @@ class Approximator(Sealed):
         self._lifted = lift(func, owner=owner, accepts=inputs.accepts, key=init_key)
         names = self._lifted.inputs
         example = () if self._lifted.module else inputs.example(names, 1)  # a module has its weights already
-        self._params, self._function_state = strong_copy(self._lifted.init(init_key, *example, True))
+        with inputs.noted_on_errors(owner, names):
+            self._params, self._function_state = strong_copy(self._lifted.init(init_key, *example, True))
         self._exposed = False
         self._initial_carry = jax.jit(self._lifted.initial_carry, static_argnums=3)
         self._check_forward(inputs, output, key)
@@ -73,7 +77,8 @@ class Approximator(Sealed):
             result, *_ = self._lifted.forward(*weights_and_key, carry, *example, True)
             returned, carry = abstract(result), abstract(carry)
 
-        jax.eval_shape(run, self._params, self._function_state, key)
+        with inputs.noted_on_errors(type(self).__name__, names):
+            jax.eval_shape(run, self._params, self._function_state, key)
         self._carry_structure = jax.tree.structure(carry)
         self._has_memory = bool(jax.tree.leaves(carry))
         output.check(type(self).__name__, returned, CHECK_BATCH_SIZE, inputs.per_action(names))
@@ -91,13 +96,14 @@ class Approximator(Sealed):
     @property
     def params(self) -> Any:
         """The weights, a pytree; an assigned one must have its structure, shapes and dtypes (else ``TypeError``)."""
-        self._exposed = True
-        return self._params
+        return self._expose()[0]
 
     @params.setter
     def params(self, params: Any) -> None:
         self._check_same("params", self._params, params)
-        self._params = copy_arrays(strongly_typed(params))
+        params = copy_arrays(strongly_typed(params))
+        with WEIGHTS_LOCK:
+            self._params = params
 
     @property
     def function_state(self) -> Any:
@@ -106,13 +112,29 @@ class Approximator(Sealed):
         Learning rules write it, once per update, from the batch's states (those of a burn-in do not count);
         calls such as ``pi(s)``, and functions in targets, only read it.
         """
-        self._exposed = True
-        return self._function_state
+        return self._expose()[1]
 
     @function_state.setter
     def function_state(self, function_state: Any) -> None:
         self._check_same("function_state", self._function_state, function_state)
-        self._function_state = copy_arrays(strongly_typed(function_state))
+        function_state = copy_arrays(strongly_typed(function_state))
+        with WEIGHTS_LOCK:
+            self._function_state = function_state
+
+    def _expose(self) -> tuple[Any, Any]:
+        """``(params, function_state)`` for the user: what is handed out is not donated."""
+        with WEIGHTS_LOCK:
+            self.raise_if_lost()
+            self._exposed = True
+            return self._params, self._function_state
+
+    def raise_if_lost(self, cause: BaseException | None = None) -> None:
+        """Raise a ``LostWeightsError`` if a learning step failed while it held the weights."""
+        if any_deleted((self._params, self._function_state)):
+            raise LostWeightsError(
+                f"{type(self).__name__}: the weights are lost: a learning step failed while it held them."
+                " Assign params and function_state from a checkpoint."
+            ) from cause
 
     def _check_same(self, name: str, expected: Any, found: Any) -> None:
         difference = describe_difference(expected, found, name)
@@ -171,38 +193,48 @@ class Approximator(Sealed):
         """Pure: the function along a sequence, see :mod:`triax.functions.sequences`."""
         return self._lifted.unroll
 
+    def to_module(self) -> nnx.Module:
+        """The network as a module of its own, in evaluation mode, with copies of the weights: for analysis.
+
+        Raises:
+            TypeError: it is made of a Haiku-style function, or of other functions.
+        """
+        lifted = getattr(self, "_lifted", None)
+        if lifted is None or lifted.module is None:
+            raise TypeError(
+                f"{type(self).__name__}.to_module: there is no module: func must be a flax.nnx.Module or a factory of"
+                " one. A function that is made of others has parts to ask, such as q."
+            )
+        with WEIGHTS_LOCK:
+            self.raise_if_lost()
+            params, function_state = copy_arrays((self._params, self._function_state))
+        return lifted.module.merge(params, function_state, self.rng, is_training=False)
+
     def initial_carry(self, batch_size: int = 1) -> Carry:
         """The memory at the start of an episode, leaves ``[batch_size, ...]``; ``()`` for a memoryless function."""
-        return self._initial_carry(self._params, self._function_state, self.rng, batch_size)
+        with WEIGHTS_LOCK:
+            self.raise_if_lost()
+            return self._initial_carry(self._params, self._function_state, self.rng, batch_size)
 
     def _checked_carry(self, carry: Carry | None) -> Carry:
         """What to run with when the caller passed ``carry``."""
-        if carry is None and not self._has_memory:
-            return ()
-        if jax.tree.structure(carry) == self._carry_structure:
-            return carry
-        owner = type(self).__name__
-        if self._has_memory:
-            raise TypeError(
-                f"{owner}: func has memory, so a call needs its carry; got {_structure(carry)}. Start an episode with"
-                f" carry = f.initial_carry() and thread it: result, carry = f(..., carry)."
-            )
-        has_logp = isinstance(carry, bool) and self.kinds & {"policy", "stochastic"}
-        hint = " return_logp is keyword-only: f(s, return_logp=True)." if has_logp else ""
-        raise TypeError(f"{owner}: func has no memory, so carry must be () or left out; got {carry!r}.{hint}")
+        return checked_carry(
+            type(self).__name__,
+            carry,
+            self._carry_structure,
+            has_memory=self._has_memory,
+            has_logp=bool(self.kinds & {"policy", "stochastic"}),
+        )
 
     def _run(self, call: Callable, carry: Carry | None, *inputs: Any) -> tuple[Any, Carry]:
         """One jitted call with a fresh key."""
         carry = self._checked_carry(carry)
-        try:
-            return call(self._params, self._function_state, self._keys.draw(), carry, *inputs)
-        except RuntimeError as error:
-            if any_deleted((self._params, self._function_state)):
-                raise LostWeightsError(
-                    f"{type(self).__name__}: the weights are lost: a learning step failed while it held them."
-                    " Assign params and function_state from a checkpoint."
-                ) from error
-            raise
+        with WEIGHTS_LOCK:
+            try:
+                return call(self._params, self._function_state, self._keys.draw(), carry, *inputs)
+            except RuntimeError as error:
+                self.raise_if_lost(error)
+                raise
 
     # ------------------------------------------------------------------ randomness
 
@@ -235,7 +267,9 @@ class Approximator(Sealed):
         """
         twin = object.__new__(type(self))
         vars(twin).update(vars(self))
-        twin._params, twin._function_state = copy_arrays((self._params, self._function_state))
+        with WEIGHTS_LOCK:
+            self.raise_if_lost()
+            twin._params, twin._function_state = copy_arrays((self._params, self._function_state))
         twin._exposed = False
         twin._keys = KeyStream(fold_name(self.rng, "copy"))
         return twin
@@ -257,9 +291,12 @@ class Approximator(Sealed):
             ValueError: ``tau`` is outside [0, 1].
         """
         self._check_soft_update(other, tau)
-        mine, theirs = ((f._params, f._function_state) for f in (self, other))
-        self._params, self._function_state = interpolate(mine, theirs, float(tau))
-        self._exposed = False
+        with WEIGHTS_LOCK:
+            for f in (self, other):
+                f.raise_if_lost()
+            mine, theirs = ((f._params, f._function_state) for f in (self, other))
+            self._params, self._function_state = interpolate(mine, theirs, float(tau))
+            self._exposed = False
 
     def _check_soft_update(self, other: Any, tau: Number) -> None:
         name = type(self).__name__
@@ -287,7 +324,3 @@ class Approximator(Sealed):
             "function_state": describe_leaves(self._function_state),
         }
         return {label: part for label, part in parts.items() if part}
-
-
-def _structure(carry: Any) -> str:
-    return "none" if carry is None else str(jax.tree.structure(carry))

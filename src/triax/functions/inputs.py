@@ -1,6 +1,7 @@
 """What goes into a function: preprocessing of clean elements, and examples to initialise with."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -12,7 +13,8 @@ from jaxtyping import PyTree
 
 from triax.core.keys import Key
 from triax.functions.evaluate import Preprocessor
-from triax.spaces import check_space, sample_batch
+from triax.spaces import batch_encoder, check_space, encoder, sample_batch
+from triax.spaces.checks import describe
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,20 @@ class InputSpec:
         made = self.make(batch_size)
         return tuple(made[name] for name in names)
 
+    @contextmanager
+    def noted_on_errors(self, owner: str, names: tuple[str, ...]) -> Iterator[None]:
+        """Errors that ``func`` raises say what it was called with."""
+        try:
+            yield
+        except Exception as error:
+            made = self.make(1)
+            shown = "".join(f" {name} = {jax.eval_shape(lambda x=made[name]: x)}." for name in names)
+            error.add_note(
+                f"{owner}: func failed on {owner}.example_data(...), which has the inputs that it will be called with;"
+                f" for a batch of one:{shown}"
+            )
+            raise
+
     def per_action(self, names: tuple[str, ...]) -> int | None:
         """The number of actions that a function of these inputs answers for at once, if it is type 2."""
         return self.num_actions if names == ("S",) else None
@@ -39,9 +55,48 @@ def space_of(env: Any, argument: str, *, who: str) -> Any:
     Raises:
         TypeError: it is missing, or no supported Gymnasium space.
     """
-    space = getattr(env, argument, None)
+    space: Any = getattr(env, argument, None)
+    if space is None:
+        _refuse_other_things(env, who)
+    if hasattr(env, f"single_{argument}"):
+        raise TypeError(
+            f"{who}: env must be a single environment; got a vector environment, whose {argument} is that of all"
+            f" together, {describe(space)}. Pass one of its environments, gymnasium.make(...); each has the {argument}"
+            f" {describe(getattr(env, f'single_{argument}'))}."
+        )
     check_space(space, who=who, argument=f"env.{argument}")
     return space
+
+
+def _refuse_other_things(env: Any, who: str) -> None:
+    """What is passed as an environment by mistake; ``TypeError``."""
+    if isinstance(env, str):
+        raise TypeError(f"{who}: env must be an environment; got its name. Try gymnasium.make({env!r}).")
+    if callable(env):
+        name = getattr(env, "__name__", type(env).__name__)
+        raise TypeError(f"{who}: env must be an environment; got {name}. env comes second: {who}(func, env, ...).")
+
+
+def input_encoder(space: Space, *, who: str, argument: str) -> Callable[[Any], PyTree]:
+    """The encoder of one element, whose error knows a batch of them when it sees one."""
+    encode = encoder(space, who=who, argument=argument)
+    encode_batch = batch_encoder(space, who=who, argument=argument)
+
+    def encode_one(x: Any) -> PyTree:
+        try:
+            return encode(x)
+        except ValueError as error:
+            try:
+                size = jax.tree.leaves(encode_batch(x))[0].shape[0]
+            except (ValueError, TypeError, IndexError):
+                raise error from None
+            raise ValueError(
+                f"{error} This is a batch of {size}; a call takes one. For batches use the pure functions:"
+                " f.function(f.params, f.function_state, f.rng, f.observation_preprocessor(f.rng, s), False),"
+                " f.function_type2 for all actions, f.sample_func for samples; with memory f.sequence()."
+            ) from None
+
+    return encode_one
 
 
 def prepare_state(observe: Preprocessor, rng: Key, s: Any) -> tuple:

@@ -12,6 +12,7 @@ from jaxtyping import PyTree
 from triax.functions.approximator import Approximator
 from triax.functions.evaluate import Prepare, Preprocessor, without_carry
 from triax.functions.inputs import (
+    input_encoder,
     prepare_state,
     prepare_state_action,
     preprocess_each,
@@ -22,7 +23,7 @@ from triax.functions.lift import unroll_rows
 from triax.functions.model_types import Forward, as_type1, as_type2
 from triax.functions.outputs import Output
 from triax.functions.sequences import Sequence, pick_along
-from triax.spaces import default_preprocessor, encoder
+from triax.spaces import default_preprocessor
 
 
 class StateActionFunction(Approximator):
@@ -49,8 +50,8 @@ class StateActionFunction(Approximator):
         self.action_space = space_of(env, "action_space", who=owner)
         self.observation_preprocessor = observation_preprocessor or default_preprocessor(self.observation_space)
         self.action_preprocessor = action_preprocessor or default_preprocessor(self.action_space)
-        self._encode_state = encoder(self.observation_space, who=owner, argument="s")
-        self._encode_action = encoder(self.action_space, who=owner, argument="a")
+        self._encode_state = input_encoder(self.observation_space, who=owner, argument="s")
+        self._encode_action = input_encoder(self.action_space, who=owner, argument="a")
         inputs = state_action_inputs(
             self.observation_space,
             self.action_space,

@@ -9,9 +9,9 @@ from jaxtyping import PyTree
 from triax.functions.approximator import Approximator, Carry
 from triax.functions.distribution_calls import DistributionCalls
 from triax.functions.evaluate import Prepare, Preprocessor, host_array, host_tree, with_carry
-from triax.functions.inputs import prepare_state, space_of, state_inputs
+from triax.functions.inputs import input_encoder, prepare_state, space_of, state_inputs
 from triax.functions.outputs import Output
-from triax.spaces import default_preprocessor, encoder
+from triax.spaces import default_preprocessor
 
 
 class StateFunction(Approximator):
@@ -37,7 +37,7 @@ class StateFunction(Approximator):
         owner = type(self).__name__
         self.observation_space = space_of(env, "observation_space", who=owner)
         self.observation_preprocessor = observation_preprocessor or default_preprocessor(self.observation_space)
-        self._encode_state = encoder(self.observation_space, who=owner, argument="s")
+        self._encode_state = input_encoder(self.observation_space, who=owner, argument="s")
 
     @property
     def _prepare(self) -> Prepare:

@@ -14,7 +14,7 @@ from triax.core.numbers import Checked, check_number
 from triax.core.user_warnings import warn_user
 from triax.functions.approximator import Carry
 from triax.functions.delegation import held_by
-from triax.functions.inputs import preprocess_alike
+from triax.functions.inputs import input_encoder, preprocess_alike
 from triax.functions.interpolation import Number, interpolate
 from triax.functions.lift import unroll_rows
 from triax.functions.predicates import is_reward_function, is_stochastic, is_transition_model, is_vfunction
@@ -22,7 +22,7 @@ from triax.functions.q import Q, value_calls
 from triax.functions.raw_observations import Adapter, observation_adapter
 from triax.functions.sequences import Sequence
 from triax.functions.values import value_of
-from triax.spaces import encoder
+from triax.functions.weights_lock import WEIGHTS_LOCK
 
 
 class SuccessorStateQ(Q):
@@ -68,8 +68,8 @@ class SuccessorStateQ(Q):
         self.observation_postprocessor = p.observation_postprocessor
         self.value_transform = v.value_transform
         self._has_memory = False
-        self._encode_state = encoder(self.observation_space, who="SuccessorStateQ", argument="s")
-        self._encode_action = encoder(self.action_space, who="SuccessorStateQ", argument="a")
+        self._encode_state = input_encoder(self.observation_space, who="SuccessorStateQ", argument="s")
+        self._encode_action = input_encoder(self.action_space, who="SuccessorStateQ", argument="a")
         self._warn_if_actions_differ()
         parts = (
             _seeing(value_of(v), observation_adapter(v, "v", p._raw_next, who="SuccessorStateQ")),
@@ -101,15 +101,16 @@ class SuccessorStateQ(Q):
     def _function_state(self) -> dict:
         return {"v": self.v._function_state, "p": self.p._function_state, "r": self.r._function_state}
 
-    def _expose(self) -> None:
-        for part in (self.v, self.p, self.r):
-            part._exposed = True
+    def _expose(self) -> tuple[Any, Any]:
+        with WEIGHTS_LOCK:
+            for part in (self.v, self.p, self.r):
+                part._expose()
+            return self._params, self._function_state
 
     @property
     def params(self) -> dict:
         """``{"v", "p", "r", "gamma"}``, read-only."""
-        self._expose()
-        return self._params
+        return self._expose()[0]
 
     @params.setter
     def params(self, params: Any) -> None:
@@ -118,8 +119,7 @@ class SuccessorStateQ(Q):
     @property
     def function_state(self) -> dict:
         """``{"v", "p", "r"}``, read-only."""
-        self._expose()
-        return self._function_state
+        return self._expose()[1]
 
     @function_state.setter
     def function_state(self, function_state: Any) -> None:
@@ -177,13 +177,16 @@ class SuccessorStateQ(Q):
         """Move each part towards the same part of ``other``; ``gamma`` stays."""
         self._check_soft_update(other, tau)
         pairs = [(self.v, other.v), (self.p, other.p), (self.r, other.r)]
-        moved = [
-            interpolate(*((f._params, f._function_state) for f in pair), tau=float(tau))  # all, before any is stored
-            for pair in pairs
-        ]
-        for (part, _), weights in zip(pairs, moved, strict=True):
-            part.put_weights(*weights)
-            part._exposed = False
+        with WEIGHTS_LOCK:
+            self.raise_if_lost()
+            other.raise_if_lost()
+            moved = [
+                interpolate(*((f._params, f._function_state) for f in pair), tau=float(tau))
+                for pair in pairs  # all, before any is stored
+            ]
+            for (part, _), weights in zip(pairs, moved, strict=True):
+                part.put_weights(*weights)
+                part._exposed = False
 
     def _facts(self) -> list[str]:
         return [f"gamma={self.gamma:g}"]

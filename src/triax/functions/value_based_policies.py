@@ -18,13 +18,13 @@ from triax.functions.decoding import SpaceDecoding
 from triax.functions.delegation import held_by
 from triax.functions.distribution_calls import DistributionCalls
 from triax.functions.evaluate import without_carry
+from triax.functions.inputs import input_encoder
 from triax.functions.interpolation import Number
 from triax.functions.lift import Unrolled
 from triax.functions.predicates import is_qfunction
 from triax.functions.sequences import Sequence, map_rows
 from triax.functions.state_function import StochasticStateFunction
 from triax.proba_dists import ProbaDist
-from triax.spaces import encoder
 
 P = TypeVar("P", bound="ValueBasedPolicy")
 
@@ -52,7 +52,7 @@ class ValueBasedPolicy(StochasticStateFunction):
         self.q = q
         self.observation_space, self.action_space = q.observation_space, q.action_space
         self.observation_preprocessor = q.observation_preprocessor
-        self._encode_state = encoder(q.observation_space, who=owner, argument="s")
+        self._encode_state = input_encoder(q.observation_space, who=owner, argument="s")
         self.proba_dist = ProbaDist(q.action_space)
         self._has_memory, self._carry_structure = q.has_memory, q._carry_structure
         forward = partial(_forward, self._logits, self._number_name, q.forward_values)
@@ -86,8 +86,7 @@ class ValueBasedPolicy(StochasticStateFunction):
     @property
     def params(self) -> dict:
         """The number and the weights of ``q``; assigning checks both and writes through."""
-        self._exposed = True
-        return self._params
+        return self._expose()[0]
 
     @params.setter
     def params(self, params: Any) -> None:

@@ -116,7 +116,8 @@ def _memory_at_first_row(
     if found != expected:
         raise TypeError(
             f"{name} has memory, and the trajectory has no carry that fits it: expected the structure {expected}, got"
-            f" {found}. Pass carry=f.initial_carry(batch), or carries={{{name!r}: ...}} where functions differ."
+            f" {found}. Pass carry=f.initial_carry(batch), or carries={{{name!r}: ...}} where functions differ"
+            f" (its keys are roles; got {sorted(along.carries)})."
         )
     if along.burn_in is not None:
         S, A, resets = along.burn_in

@@ -12,15 +12,17 @@ import numpy as np
 import optax
 from jaxtyping import Array, PyTree
 
-from triax.core.errors import LostWeightsError, NonFiniteError
 from triax.core.keys import Draw, Key, KeyStream, fold_name, make_key, seed_or_entropy
 from triax.core.pickling import refuse_pickle
 from triax.core.sealed import Sealed
-from triax.core.tree_differences import named_leaves
-from triax.core.trees import any_deleted, copy_arrays, describe_difference, strongly_typed
+from triax.core.trees import copy_arrays, describe_difference, strongly_typed
 from triax.functions import Approximator
+from triax.functions.weights_lock import WEIGHTS_LOCK
 from triax.learning.batches import EncodedBatch, check_weight_clip
-from triax.learning.learner import Learner, LossOutput, make_learner
+from triax.learning.contexts import Places, replace_parts
+from triax.learning.failures import discard, lost_in_step, non_finite_step, raise_if_lost
+from triax.learning.learner import Learner, LossOutput, Step, make_learner
+from triax.learning.optimizer_state import OptimizerState
 from triax.learning.printing import describe_optimizer, describe_trained
 
 DEFAULT_LEARNING_RATE = 1e-3
@@ -42,6 +44,9 @@ class Updater(Sealed):
     ``function_state`` of the function and ``optimizer_state`` of the rule from a checkpoint makes both whole again.
     ``triax.runs.CleanInterrupt`` lets Ctrl-C wait for the end of a step.
 
+    Threads may share rules and functions: one lock makes each step, and each call of a function, whole. It does not
+    make them faster, and which of two threads comes first is left to chance.
+
     ``copy.copy(rule)`` trains the same function with an optimizer state and keys of its own, ``copy.deepcopy(rule)``
     trains copies of all its functions.
     """
@@ -51,9 +56,7 @@ class Updater(Sealed):
     def __init__(self, trained: Approximator, optimizer: optax.GradientTransformation | None) -> None:
         self._trained = trained
         self._optimizer = optax.adam(DEFAULT_LEARNING_RATE) if optimizer is None else self._checked(optimizer)
-        self._optimizer_state = copy_arrays(self.learner.init(trained._params))
-        self._optimizer_state_like = jax.eval_shape(lambda: self._optimizer_state)
-        self._optimizer_state_exposed = False
+        self._optimizer_state = OptimizerState(self._name, self.learner.init(trained._params))
         self.weight_clip = (0.0, 10.0)
         self._num_steps = 0
         self._pending: Array | None = None
@@ -86,7 +89,8 @@ class Updater(Sealed):
 
     def context(self) -> PyTree:
         """A copy of what the loss reads at present besides the trained weights, which it leaves out."""
-        return copy_arrays(self._context())
+        with WEIGHTS_LOCK:
+            return copy_arrays(self._context())
 
     def context_with(self, **parts: Any) -> PyTree:
         """The context with other weights and numbers than those at present: for agents that keep theirs in a pytree.
@@ -101,20 +105,12 @@ class Updater(Sealed):
         Raises:
             TypeError: the rule reads no such part, or it is the function in training, or it does not fit.
         """
-        context = self._context()
-        places = self._places(context)
-        for name, part in parts.items():
-            place, key = places.get(name, (None, None))
-            if place is None or place[key] is None:
-                known = sorted(name for name, (place, key) in places.items() if place[key] is not None)
-                raise TypeError(f"{self._name}.context_with: must name parts among {known}; got {name!r}.")
-            difference = describe_difference(place[key], part, name)
-            if difference is not None:
-                raise TypeError(f"{self._name}.context_with: {name} does not fit: {difference}")
-            place[key] = part
+        with WEIGHTS_LOCK:
+            context = self._context()
+        replace_parts(self._name, self._places(context), parts)
         return context
 
-    def _places(self, context: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
+    def _places(self, context: dict[str, Any]) -> Places:
         """Where each part is in the context, which is the caller's own: a container and a key."""
         return {}
 
@@ -145,7 +141,7 @@ class Updater(Sealed):
     @optimizer.setter
     def optimizer(self, optimizer: optax.GradientTransformation) -> None:
         state = jax.eval_shape(self._checked(optimizer).init, self._trained._params)
-        self._check_state("optimizer", state)
+        self._optimizer_state.check("optimizer", state)
         self._optimizer = optimizer
         self._jitted.clear()
 
@@ -160,31 +156,11 @@ class Updater(Sealed):
     @property
     def optimizer_state(self) -> PyTree:
         """The optimizer's state; assigning checks structure, shapes and dtypes (``AttributeError``)."""
-        self._optimizer_state_exposed = True
-        return self._optimizer_state
+        return self._optimizer_state.read()
 
     @optimizer_state.setter
     def optimizer_state(self, optimizer_state: PyTree) -> None:
-        self._optimizer_state = self._own_state(optimizer_state)
-        self._optimizer_state_exposed = False
-
-    def _take_optimizer_state(self) -> PyTree:
-        """The state in buffers that nobody else holds, with what a user may have written into it."""
-        if self._optimizer_state_exposed:
-            self._optimizer_state = self._own_state(self._optimizer_state)
-            self._optimizer_state_exposed = False
-        return self._optimizer_state
-
-    def _own_state(self, state: PyTree) -> PyTree:
-        if jax.tree.structure(state) == jax.tree.structure(self._optimizer_state_like):
-            state = jax.tree.map(_typed_like, state, self._optimizer_state_like)
-        self._check_state("optimizer_state", state)
-        return copy_arrays(state)
-
-    def _check_state(self, name: str, found: PyTree) -> None:
-        difference = describe_difference(self._optimizer_state_like, found, "state")
-        if difference is not None:
-            raise AttributeError(f"{self._name}.{name}: its state does not fit the present one: {difference}")
+        self._optimizer_state.write(optimizer_state)
 
     # ------------------------------------------------------------------ randomness
 
@@ -212,30 +188,41 @@ class Updater(Sealed):
 
     def _update(self, transition_batch: Any) -> tuple[dict[str, Any], Any]:
         """One step in place: ``(metrics, per-sample report)``, on the device."""
-        batch, context = self._encode(transition_batch), self._context()
-        self.raise_if_not_finite()  # waits for the last step, which may have run meanwhile
+        batch = self._encode(transition_batch)
         call = self._jit("step", lambda: partial(_unpacked, self.learner.step), donate_argnums=(1, 2, 3))
-        try:
-            params, function_state = self._trained.take_weights()
-            step = call(self._keys.draw(), params, function_state, self._take_optimizer_state(), context, batch)
-            self._trained.put_weights(step.params, step.function_state)
-            self._optimizer_state = step.optimizer_state
-        except BaseException as error:
-            self._raise_if_lost(error)
-            raise
-        self._stepped(step.finite)
+        with WEIGHTS_LOCK:
+            context = self._context()
+            step = self._train(lambda *held: call(self._keys.draw(), *held, context, batch), context)
         return step.metrics, step.per_sample
+
+    def _train(self, call: Callable[..., Step], context: PyTree = None) -> Step:
+        """``call(params, function_state, optimizer_state)``, which takes them over; what it gives replaces them."""
+        self.raise_if_not_finite()  # waits for the last step, which may have run meanwhile
+        try:
+            step = call(*self._trained.take_weights(), self._optimizer_state.take())
+            self._trained.put_weights(step.params, step.function_state)
+            self._optimizer_state.put(step.optimizer_state)
+        except BaseException as error:
+            self._raise_if_lost(error, context)
+            raise
+        self._num_steps += 1
+        self._pending = step.finite
+        return step
 
     def _evaluate(self, name: str, function: Callable, transition_batch: Any) -> Any:
         """``function(params, function_state, rng, context, batch)`` in one jitted call; nothing is changed."""
-        self.raise_if_not_finite()
-        batch, context = self._encode(transition_batch), self._context()
-        call = self._jit(name, lambda: partial(_unpacked, function))
-        try:
-            return call(self._keys.draw(), self._trained._params, self._trained._function_state, context, batch)
-        except RuntimeError as error:
-            self._raise_if_lost(error)
-            raise
+        return self._evaluate_encoded(name, function, self._encode(transition_batch))
+
+    def _evaluate_encoded(self, name: str, function: Callable, batch: Any) -> Any:
+        call, trained = self._jit(name, lambda: partial(_unpacked, function)), self._trained
+        with WEIGHTS_LOCK:
+            self.raise_if_not_finite()
+            context = self._context()
+            try:
+                return call(self._keys.draw(), trained._params, trained._function_state, context, batch)
+            except RuntimeError as error:
+                self._raise_if_lost(error, context)
+                raise
 
     def _gradients(self, transition_batch: Any) -> tuple[PyTree, LossOutput]:
         """Gradients and report of a batch; nothing is trained."""
@@ -268,17 +255,9 @@ class Updater(Sealed):
             if difference is not None:
                 raise TypeError(f"{self._name}.apply_grads: {name} does not fit: {difference}")
         grads, function_state = strongly_typed((grads, function_state))
-        call = self._jit("apply", lambda: self.learner.apply, donate_argnums=(0, 1, 2))
-        try:
-            weights = self._trained.take_weights()
-            *weights, self._optimizer_state, finite = call(
-                *weights, self._take_optimizer_state(), grads, function_state
-            )
-            self._trained.put_weights(*weights)
-        except BaseException as error:
-            self._raise_if_lost(error)
-            raise
-        self._stepped(finite)
+        call = self._jit("apply", lambda: partial(_applied, self.learner.apply), donate_argnums=(0, 1, 2))
+        with WEIGHTS_LOCK:
+            self._train(lambda *held: call(*held, grads, function_state))
 
     def _jit(self, name: str, make: Callable[[], Callable], **options: Any) -> Callable:
         """The jitted function, made once; forgotten when the optimizer or the loss function changes."""
@@ -288,51 +267,27 @@ class Updater(Sealed):
 
     # ------------------------------------------------------------------ non-finite steps
 
-    def _stepped(self, finite: Array) -> None:
-        self._num_steps += 1
-        self._pending = finite
-
     def raise_if_not_finite(self) -> None:
         """Wait for the last step and raise a ``NonFiniteError`` if it was left out; every method calls this first."""
         if self._pending is None:
             return
-        pending, self._pending = self._pending, None
-        try:
-            finite = np.asarray(pending).tolist()
-        except Exception as error:  # of the step, which ran meanwhile
-            raise self._lost(error) from error
-        if all(finite):
-            return
-        names = [
-            *named_leaves(self._trained._params, "params"),
-            "the new weights",
-            *named_leaves(self._trained._function_state, "function_state"),
-        ]
-        blamed = ", ".join(name for name, ok in zip(names, finite, strict=True) if not ok)
-        raise NonFiniteError(
-            f"{self._name}: step {self._num_steps} had gradients or updates that are not finite, or too large to be"
-            f" squared, in {blamed}. The step was left out: weights and optimizer state are as before."
-            " Look for NaN or huge numbers in weights, rewards and the loss; a smaller learning rate or"
-            " optax.clip_by_global_norm may help."
-        )
+        with WEIGHTS_LOCK:
+            pending, self._pending = self._pending, None
+            try:
+                finite = [] if pending is None else np.asarray(pending).tolist()
+            except Exception as error:  # of the step, which ran meanwhile
+                discard(self._held())
+                raise lost_in_step(self._name, self._trained, error) from error
+            if not all(finite):
+                f = self._trained
+                raise non_finite_step(self._name, self._num_steps, finite, f._params, f._function_state)
 
-    # ------------------------------------------------------------------ steps that fail
+    def _held(self) -> PyTree:
+        """What steps replace."""
+        return self._trained._params, self._trained._function_state, self._optimizer_state.value
 
-    def _raise_if_lost(self, error: BaseException) -> None:
-        """Say so if ``error`` came after a step had taken the weights and before it gave new ones."""
-        if not any_deleted((self._trained._params, self._trained._function_state, self._optimizer_state)):
-            return
-        if isinstance(error, Exception):
-            raise self._lost(error) from error
-        error.add_note(str(self._lost(error)))  # KeyboardInterrupt stays what it is
-
-    def _lost(self, error: BaseException) -> LostWeightsError:
-        function = type(self._trained).__name__
-        return LostWeightsError(
-            f"{self._name}: the weights of {function} and the optimizer state are lost: a step failed"
-            f" ({type(error).__name__}) while it held them. Assign params and function_state of the {function} and"
-            " optimizer_state of the rule from a checkpoint."
-        )
+    def _raise_if_lost(self, error: BaseException, context: PyTree) -> None:
+        raise_if_lost(self._name, self._trained, self._held(), context, error)
 
     # ------------------------------------------------------------------ copies, printing
 
@@ -348,8 +303,8 @@ class Updater(Sealed):
         """A rule with these attributes that shares nothing that a step replaces or a key is drawn from."""
         twin = object.__new__(type(self))
         vars(twin).update(attributes)
-        twin._optimizer_state = copy_arrays(self._optimizer_state)
-        twin._optimizer_state_exposed = False
+        with WEIGHTS_LOCK:
+            twin._optimizer_state = self._optimizer_state.copy()
         twin._keys = KeyStream(fold_name(self.rng, "copy"))
         twin._pending, twin._jitted = None, {}
         return twin
@@ -365,7 +320,7 @@ class Updater(Sealed):
     def _facts(self) -> list[str]:
         return [
             describe_trained(self._trained),
-            f"optimizer={describe_optimizer(self._optimizer_state_like)}",
+            f"optimizer={describe_optimizer(self._optimizer_state.like)}",
             f"steps={self._num_steps}",
         ]
 
@@ -381,12 +336,10 @@ def _unpacked(function: Callable, draw: Draw, *args: Any) -> Any:
     return function(*weights, jax.random.fold_in(*draw), context, batch)
 
 
+def _applied(apply: Callable, *args: Any) -> Step:
+    params, function_state, optimizer_state, finite = apply(*args)
+    return Step(params, function_state, optimizer_state, {}, None, finite)
+
+
 def _is_encoded(x: Any) -> bool:
     return isinstance(x, EncodedBatch)
-
-
-def _typed_like(leaf: Any, like: Any) -> Any:
-    """Numbers that a user wrote into the state, in its dtype; weak types would compile anew."""
-    if isinstance(leaf, jax.Array) and not getattr(leaf, "weak_type", False):  # arrays of keys have none
-        return leaf
-    return np.asarray(leaf, like.dtype)

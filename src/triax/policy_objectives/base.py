@@ -14,6 +14,7 @@ from triax.core.keys import Key, fold_name
 from triax.functions import Policy
 from triax.learning import BatchEncoder, LossOutput, Updater, clip_weights
 from triax.learning.batches import EncodedBatch
+from triax.learning.contexts import Places
 from triax.learning.evaluation import TRAINED, evaluate_at
 from triax.regularizers import Regularizer
 
@@ -108,7 +109,7 @@ class PolicyObjective(Updater):
             context["regularizer"] = self._regularizer.f.export_weights(self._trained)
         return context
 
-    def _places(self, context: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
+    def _places(self, context: dict[str, Any]) -> Places:
         hyperparams = context["hyperparams"]
         places = {name: (hyperparams, name) for name in hyperparams if name != "regularizer"}
         if self._regularizer is None:

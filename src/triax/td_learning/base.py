@@ -13,6 +13,7 @@ from triax.core.keys import Key, fold_name
 from triax.functions import is_stochastic
 from triax.learning import BatchEncoder, LossOutput, Updater, clip_weights
 from triax.learning.batches import EncodedBatch
+from triax.learning.contexts import Places
 from triax.learning.estimates import Estimate, estimate_of
 from triax.learning.evaluation import TRAINED, Evaluated, unfolded
 from triax.learning.printing import describe_callable
@@ -147,7 +148,7 @@ class TDRule(Updater):
             regularizing = [regularizer.f.export_weights(trained), regularizer.hyperparams]
         return {**super()._context(), "functions": functions, "regularizer": regularizing, "numbers": self._numbers()}
 
-    def _places(self, context: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
+    def _places(self, context: dict[str, Any]) -> Places:
         places = {name: (context[kind], name) for kind in ("functions", "numbers") for name in context[kind]}
         regularizing = context["regularizer"]
         if regularizing is None:

@@ -52,7 +52,8 @@ def without_carry(forward: Callable, inputs: tuple[str, ...], owner: str, has_me
         if has_memory:
             raise TypeError(
                 f"{owner}: func has memory, and a flat batch of transitions has no time axis to thread it along."
-                " Pass a Trajectory."
+                " Pass a Trajectory to a learning rule; to evaluate yourself, use f.sequence(), or"
+                " f.to_module().unroll(...), of a with_recording copy to see activations."
             )
         output, _, function_state = forward(params, function_state, rng, (), *inputs_and_mode)
         return output, function_state

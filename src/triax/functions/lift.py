@@ -91,7 +91,7 @@ Parameters = list[inspect.Parameter]
 
 
 def _parameters(func: Callable, owner: str) -> Parameters:
-    """What is left to pass, ``*args`` and ``**kwargs`` apart."""
+    """What is left to pass."""
     # The metaclass of modules hides the signature of their constructor.
     if isinstance(func, type):
         func = functools.partial(func.__init__, None)
@@ -101,11 +101,12 @@ def _parameters(func: Callable, owner: str) -> Parameters:
         parameters = inspect.signature(func).parameters.values()
     except ValueError as error:
         raise TypeError(f"{owner}: func must have named parameters; {func!r} has no signature.") from error
-    return [p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    return list(parameters)
 
 
 def _required(parameters: Parameters) -> Parameters:
-    return [p for p in parameters if p.default is p.empty]
+    """Without ``*args`` and ``**kwargs``."""
+    return [p for p in parameters if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
 
 
 def _is_factory(parameters: Parameters) -> bool:
@@ -138,9 +139,10 @@ def _input_names(
         if tuple(p.name for p in parameters if p.name in wanted) == wanted and required <= set(wanted):
             return inputs
     found = tuple(p.name for p in _required(parameters))
+    shown = ", ".join(str(p.replace(annotation=p.empty)) for p in parameters if p.default is p.empty)
     signatures = " or ".join(f"func({', '.join((*inputs, 'is_training'))})" for inputs in accepts)
     raise TypeError(
-        f"{owner}: the parameters of func must be {signatures}; got ({', '.join(found)})." + _hint(func, found, accepts)
+        f"{owner}: the parameters of func must be {signatures}; got ({shown})." + _hint(func, found, accepts)
     )
 
 
@@ -151,6 +153,12 @@ def _hint(func: Any, found: tuple[str, ...], accepts: tuple[tuple[str, ...], ...
         return " One output per action (type 2) needs a Discrete action space: take A as an input."
     if found == ("S", "A", "is_training"):
         return " A function of the state gets no action: drop A."
+    if isinstance(func, nnx.Module):
+        inputs, name = ", ".join(accepts[-1]), type(func).__name__
+        return (
+            f" These are those of {name}.__call__: put it into a module of your own with"
+            f" def __call__(self, {inputs}, is_training), or into triax.networks.Sequential([...])."
+        )
     if len(found) == 1:
         return " If it makes the network from nnx.Rngs, call its parameter rngs or annotate it: lambda rngs: Net(rngs)."
     return " Rename them (parameters with a default are left alone), or wrap func in a lambda."

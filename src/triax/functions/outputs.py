@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import PyTree
 
 from triax.core.keys import Key
+from triax.networks.types import PPONetworkOutput
 from triax.proba_dists import BaseProbaDist
 
 
@@ -69,6 +70,8 @@ class TreeOutput:
 
     make: Callable[[Key, int], PyTree]
     what: str
+    note: str = ""
+    """More about it, for the message when shapes differ."""
 
     def example(self, rng: Key, batch_size: int, num_actions: int | None = None) -> PyTree:
         """What ``make`` gives; for every action its own when ``num_actions`` is given."""
@@ -84,7 +87,7 @@ class TreeOutput:
         if wanted != found:
             raise TypeError(
                 f"{owner}: func must return {self.what} with the structure {wanted}; got {found}."
-                " Tuples, lists and dicts are told apart, and so are their keys."
+                + _structure_hint(expected, output)
             )
         leaves = jax.tree.leaves(output)
         strangers = {type(leaf).__name__ for leaf in leaves if not isinstance(leaf, jax.ShapeDtypeStruct)}
@@ -101,12 +104,36 @@ class TreeOutput:
             if got.shape != want.shape or _kind(got) != _kind(want)
         ]
         if differences:
-            raise TypeError(f"{owner}: func must return {self.what}; these leaves differ: {'; '.join(differences)}.")
+            raise TypeError(
+                f"{owner}: func must return {self.what}; these leaves differ: {'; '.join(differences)}.{self.note}"
+            )
+
+
+def _structure_hint(expected: PyTree, output: Any) -> str:
+    if isinstance(output, PPONetworkOutput):
+        return (
+            " Networks that act and estimate values at once are for triax.algorithms.train_ppo and triax.agents.ppo; "
+            f"here return {_sketch(expected)} alone."
+        )
+    if isinstance(output, jax.ShapeDtypeStruct) and isinstance(expected, dict):
+        return f" Try return {_sketch(expected)}."
+    return " Tuples, lists and dicts are told apart, and so are their keys."
+
+
+def _sketch(tree: PyTree) -> str:
+    """The structure as one would write it, with ``x`` for an array."""
+    if isinstance(tree, dict):
+        return "{" + ", ".join(f"{key!r}: {_sketch(part)}" for key, part in tree.items()) + "}"
+    if isinstance(tree, tuple | list):
+        return "(" + ", ".join(map(_sketch, tree)) + ("," if len(tree) == 1 else "") + ")"
+    return "x"
 
 
 def dist_params_output(proba_dist: BaseProbaDist) -> TreeOutput:
     """The declaration that a function returns the parameters of ``proba_dist``."""
-    return TreeOutput(proba_dist.example_params, "distribution parameters")
+    num_bins = getattr(proba_dist, "num_bins", None)
+    note = "" if num_bins is None else f" num_bins is {num_bins}: change it, or the size of what func returns."
+    return TreeOutput(proba_dist.example_params, "distribution parameters", note)
 
 
 def _kind(leaf: Any) -> type:

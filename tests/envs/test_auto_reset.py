@@ -34,7 +34,7 @@ def rollout(env, actions, seed=0):
     return jax.device_get(run(env, jax.random.PRNGKey(seed), actions))
 
 
-EAGER, LAZY = AutoReset(Walk()), AutoReset(Walk(), lazy=True)
+EAGER, LAZY = AutoReset(Walk(), lazy=False), AutoReset(Walk(), lazy=True)
 
 
 def random_actions(seed=0):
@@ -117,7 +117,7 @@ def test_lazy_resets_can_be_vmapped_twice_and_run_unmapped():
     def begin(env):
         return lambda rng, a: env.step(env.reset(rng), a)
 
-    lazy, eager = begin(AutoReset(Walk(), lazy=True)), begin(AutoReset(Walk()))
+    lazy, eager = begin(AutoReset(Walk(), lazy=True)), begin(AutoReset(Walk(), lazy=False))
     twice, expected = (quick_jit(jax.vmap(jax.vmap(f)))(rngs, actions) for f in (lazy, eager))
     jax.tree.map(np.testing.assert_array_equal, twice, expected)
     alone = quick_jit(lazy)(rngs[0, 1], actions[0, 1])

@@ -115,14 +115,18 @@ def _fill(template: Any, arrays: dict) -> Any:
 
 
 def _reseed(template: Any, rng: Key | None) -> Any:
-    """Every stream gets a key of its own, derived from its place in the module; counts start at zero."""
+    """Every stream gets a key of its own, derived from its place in the module; a single one gets ``rng`` itself.
+
+    Counts start at zero.
+    """
+    is_alone = sum(jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) for leaf in jax.tree.leaves(template)) == 1
 
     def seed(path: tuple, leaf: Any) -> Any:
         if not jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
             return jnp.zeros(leaf.shape, leaf.dtype)
         if rng is None:
             raise ValueError("a module with RNG streams needs a key: got rng=None. Pass a jax.random key.")
-        key = fold_name(as_raw_key(rng), jax.tree_util.keystr(path))
+        key = as_raw_key(rng) if is_alone else fold_name(as_raw_key(rng), jax.tree_util.keystr(path))
         keys = jax.random.split(key, leaf.size).reshape((*leaf.shape, -1)) if leaf.shape else key
         return jax.random.wrap_key_data(keys)
 

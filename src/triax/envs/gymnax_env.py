@@ -9,17 +9,21 @@ import gymnasium
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import PyTree
+from jaxtyping import Array, Int, PyTree
 
-from triax.core.keys import Key, fold_name, make_key
+from triax.core.keys import Key, make_key
 from triax.env_protocol import State
 from triax.envs.extras import import_extra
 
 
 class GymnaxInner(NamedTuple):
-    """What is in ``State.inner``: the key of the steps to come, and gymnax' own state."""
+    """What is in ``State.inner``: the key of an episode's steps, how many there were, and gymnax' own state.
+
+    A key that is folded with a count, not a chain of keys, costs nothing in environments that draw nothing.
+    """
 
     rng: Key
+    steps: Int[Array, ""]
     env: PyTree
 
 
@@ -59,21 +63,23 @@ class GymnaxEnv:
 
     def reset(self, rng: Key) -> State:
         """The first state of an episode; ``rng`` also draws the steps to come."""
-        obs, env_state = self.env.reset(fold_name(rng, "reset"), self.params)
+        reset_rng, steps_rng = jax.random.split(rng)
+        obs, env_state = self.env.reset(reset_rng, self.params)
         action = jax.eval_shape(self.env.action_space(self.params).sample, rng)
         measured = jax.eval_shape(self.env.step_env, rng, env_state, action, self.params)[4]
         nothing = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), measured)
-        return State.first(obs, GymnaxInner(fold_name(rng, "steps"), env_state), metrics=nothing)
+        return State.first(obs, GymnaxInner(steps_rng, jnp.zeros((), jnp.int32), env_state), metrics=nothing)
 
     def step(self, state: State, action: Any) -> State:
         """The state after ``action``; an episode that is over goes on, where gymnax lets it."""
-        rng, step_rng = jax.random.split(state.inner.rng)
-        obs, env_state, reward, terminated, measured = self.env.step_env(step_rng, state.inner.env, action, self.params)
+        rng, steps, before = state.inner
+        step_rng = jax.random.fold_in(rng, steps)
+        obs, env_state, reward, terminated, measured = self.env.step_env(step_rng, before, action, self.params)
         return state.next(
             obs,
             reward,
             terminated,
-            GymnaxInner(rng, env_state),
+            GymnaxInner(rng, steps + 1, env_state),
             truncated=self.env.is_truncated(env_state, self.params),
             metrics=measured,
         )

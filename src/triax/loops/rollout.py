@@ -59,16 +59,18 @@ def rollout(
 ) -> tuple[Acting, Rollout]:
     """``num_steps`` steps of all environments. ``env`` resets itself, as ``AutoReset`` does."""
 
-    def step(acting: Acting, t: Int[Array, ""]) -> tuple[Acting, tuple]:
+    def step(acting: Acting, rngs: tuple[Key, Key]) -> tuple[Acting, tuple]:
         observation = acting.envs.obs
-        carry = agent.reset_carry(agent_state, acting.carry, acting.starts, keys.carry(t))
-        action, carry, extras = agent.act(agent_state, observation, carry, keys.act(t))
+        carry = agent.reset_carry(agent_state, acting.carry, acting.starts, rngs[1])
+        action, carry, extras = agent.act(agent_state, observation, carry, rngs[0])
         envs = jax.vmap(env.step)(acting.envs, action)
         told = (observation, action, envs.reward, envs.terminated, envs.truncated, envs.final_obs, extras)
         episodes = acting.episodes.after(total_reward(envs.reward), envs.done)
         return Acting(envs, carry, envs.done, episodes), (told, envs.metrics)
 
-    after, (told, metrics) = jax.lax.scan(step, acting, jnp.arange(num_steps))
+    # All keys at once: on a CPU, drawing one costs as much as drawing hundreds.
+    rngs = jax.vmap(lambda t: (keys.act(t), keys.carry(t)))(jnp.arange(num_steps))
+    after, (told, metrics) = jax.lax.scan(step, acting, rngs)
     memory = {"carry": acting.carry, "last_carry": after.carry, "starts": acting.starts}
     return after, Rollout(*told, **memory, metrics=metrics)
 

@@ -247,7 +247,7 @@ def test_the_carry_is_that_of_q():
     assert a == (s @ kernel + bias).argmax()  # a step late
     mode, _ = pi.mode(s, carry)
     assert mode == (-s @ kernel + bias).argmax()
-    with pytest.raises(TypeError, match="EpsilonGreedy: func has memory, so a call needs its carry, .*; got none"):
+    with pytest.raises(TypeError, match=r"EpsilonGreedy: func has memory, so a call needs its carry, .*; got none"):
         pi(s)
 
 

@@ -120,12 +120,23 @@ def test_epsilon_takes_effect_and_compiles_nothing():  # F52
     assert count.compilations == 0
 
 
-def test_batches_without_propensities_are_warned_of():
+@pytest.mark.parametrize("call", ["update", "grads_and_metrics"])
+def test_batches_without_propensities_are_refused_and_train_nothing(call):
     objective = PPOClip(make_policy(W1), optax.sgd(0.1))
-    with pytest.warns(UserWarning, match="PPOClip: every logP of the batch is 0"):
-        objective.update(batch(), ADV)
+    with pytest.raises(ValueError, match=r"PPOClip: every logP of the batch is 0, .*return_logp=True.*Nothing was"):
+        getattr(objective, call)(batch(), ADV)
+    np.testing.assert_array_equal(weight_of(objective.pi), W1)
+    objective.update(batch(logP=np.full(B, -1.0)), ADV)
     assert PPOClip.REQUIRES_PROPENSITIES
     assert not VanillaPG.REQUIRES_PROPENSITIES
+
+
+def test_propensities_of_zero_are_true_of_a_policy_that_is_certain():
+    certain = np.zeros((STATE, ACTIONS), np.float32)
+    certain[0, 0] = 1e3
+    states = np.ones((B, STATE), np.float32)
+    metrics = PPOClip(make_policy(certain)).update(batch(S=states, A=np.zeros(B, int)), ADV)
+    np.testing.assert_allclose(metrics["PPOClip/kl_div_old"], 0.0, atol=1e-6)
 
 
 # ------------------------------------------------------------------ pitfall 29

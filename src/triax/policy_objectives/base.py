@@ -1,6 +1,5 @@
 """What all policy objectives share: the loss, the regularizer, the metrics, the shell."""
 
-import warnings
 from abc import abstractmethod
 from typing import Any, ClassVar
 
@@ -17,6 +16,9 @@ from triax.learning.batches import EncodedBatch
 from triax.learning.contexts import Places
 from triax.learning.evaluation import TRAINED, evaluate_at
 from triax.regularizers import Regularizer
+
+CERTAIN = 0.1
+"""A log-probability nearer to 0 than this is within the range that every clipped ratio may move in anyway."""
 
 
 class PolicyObjective(Updater):
@@ -143,13 +145,24 @@ class PolicyObjective(Updater):
     def _encode(self, transition_batch: Any) -> tuple[EncodedBatch, Any]:
         transitions, Adv = transition_batch
         encoded = self._encoder(transitions)
+        batch = encoded, self._checked_advantage(Adv, encoded.shape)
         if self.REQUIRES_PROPENSITIES and isinstance(transitions.logP, np.ndarray) and not transitions.logP.any():
-            warnings.warn(
-                f"{self._name}: every logP of the batch is 0. Act with pi(s, return_logp=True) and pass logp to"
-                " tracer.add.",
-                stacklevel=4,
+            self._check_certain(batch)
+        return batch
+
+    def _check_certain(self, batch: tuple[EncodedBatch, Any]) -> None:
+        """``ValueError`` unless the policy is all but certain of the actions too, so that zeros may be true."""
+
+        def log_pi(params: Any, function_state: Any, rng: Key, context: Any, batch: Any) -> Array:
+            return self._log_pi(params, function_state, rng, batch[0])[1]
+
+        found = np.asarray(self._evaluate_encoded("log_pi", log_pi, batch))
+        if np.max(np.abs(found)) > CERTAIN:
+            raise ValueError(
+                f"{self._name}: every logP of the batch is 0, which says that each action had probability 1; the policy"
+                f" gives log-probabilities from {np.min(found):.3g} to {np.max(found):.3g}. Act with"
+                " pi(s, return_logp=True) and pass logp to tracer.add. Nothing was trained."
             )
-        return encoded, self._checked_advantage(Adv, encoded.shape)
 
     def _checked_advantage(self, Adv: Any, shape: tuple[int, ...]) -> Any:
         if Adv is None:
@@ -175,7 +188,8 @@ class PolicyObjective(Updater):
             Adv: advantages ``[batch]``; ``[time - burn_in, batch]`` for a trajectory.
 
         Raises:
-            ValueError: the batch or ``Adv`` holds NaN, an action is outside the space, or shapes disagree.
+            ValueError: the batch or ``Adv`` holds NaN, an action is outside the space, or shapes disagree; ``logP`` is
+                read (``REQUIRES_PROPENSITIES``) and all 0, though the policy is not that certain.
             NonFiniteError: the step before had gradients that are not finite; it was left out.
         """
         return self._update((transition_batch, Adv))[0]

@@ -24,6 +24,7 @@ from triax import (
     wrappers,
 )
 from triax._version import __version__
+from triax.core.moved_names import refuse_moved
 from triax.core.vectorize import unvectorize
 from triax.envs import render_episode
 from triax.functions import (
@@ -42,6 +43,24 @@ from triax.functions import (
     V,
 )
 from triax.spaces import safe_sample
+
+__getattr__ = refuse_moved(
+    __name__,
+    {
+        name: f"triax.{package.__name__.rpartition('.')[2]}.{name}"
+        for package in (
+            experience_replay,
+            model_updaters,
+            policy_objectives,
+            proba_dists,
+            regularizers,
+            reward_tracing,
+            td_learning,
+            wrappers,
+        )
+        for name in package.__all__
+    },
+)
 
 __all__ = [
     "BoltzmannPolicy",

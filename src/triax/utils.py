@@ -4,6 +4,7 @@ from triax.core.arrays import argmax, argmin, clipped_logit, double_relu, idx, i
 from triax.core.checks import check_array
 from triax.core.diagnostics import get_grads_diagnostics, get_magnitude_quantiles
 from triax.core.finite_differences import diff_transform, diff_transform_matrix
+from triax.core.moved_names import refuse_moved
 from triax.core.noise import OrnsteinUhlenbeckNoise
 from triax.core.printing import pretty_print, pretty_repr
 from triax.core.schedules import StepwiseLinearFunction
@@ -30,6 +31,16 @@ from triax.functions import (
 from triax.proba_dists import quantile_cos_embedding, quantiles, quantiles_uniform
 from triax.reward_tracing import get_transition_batch
 from triax.spaces import default_preprocessor, safe_sample
+
+_CHECKPOINTS = "triax.runs.save_checkpoint and triax.runs.load_checkpoint"
+__getattr__ = refuse_moved(
+    __name__,
+    {
+        **dict.fromkeys(("dump", "dumps", "load", "loads"), _CHECKPOINTS),
+        "enable_logging": "logging.basicConfig(level=logging.INFO)",
+        "jit": "jax.jit",
+    },
+)
 
 __all__ = [
     "MaxTree",

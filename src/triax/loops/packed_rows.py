@@ -21,7 +21,10 @@ class _Leaf:
     table: str
     start: int
     shape: tuple[int, ...]
+    """As it is stored: of keys that of their data."""
     dtype: Any
+    prng: str | None
+    """The implementation of typed keys."""
 
     @property
     def stop(self) -> int:
@@ -39,8 +42,9 @@ class _Layout:
         ends: dict[str, int] = {}
         leaves = []
         for value in flat:
-            table = _table_of(value.dtype)
-            leaf = _Leaf(table, ends.get(table, 0), tuple(value.shape[1:]), value.dtype)
+            raw = _without_keys(value)
+            table = _table_of(raw.dtype)
+            leaf = _Leaf(table, ends.get(table, 0), tuple(raw.shape[1:]), value.dtype, _prng_of(value))
             ends[table] = leaf.stop
             leaves.append(leaf)
         return cls(structure, tuple(leaves))
@@ -49,7 +53,8 @@ class _Layout:
         """Leaves ``[n, ...]`` as columns of tables ``[n, columns]``."""
         parts: dict[str, list[Array]] = {}
         for leaf, value in zip(self.leaves, self.structure.flatten_up_to(tree), strict=True):
-            value = jnp.asarray(value).astype(leaf.dtype)
+            value = jnp.asarray(value)
+            value = jax.random.key_data(value) if _is_key(value) else value.astype(leaf.dtype)
             parts.setdefault(leaf.table, []).append(_raw(value, leaf.table).reshape(value.shape[0], -1))
         return {table: jnp.concatenate(columns, axis=1) for table, columns in parts.items()}
 
@@ -96,7 +101,8 @@ class PackedRows:
         def unpack(leaf: _Leaf) -> Array:
             first = leaf.start - spans[leaf.table][0]
             part = read[leaf.table][..., first : first + leaf.stop - leaf.start]
-            return _cooked(part, leaf.dtype).reshape(*index.shape, *leaf.shape)
+            rows = part.reshape(*index.shape, *leaf.shape)
+            return jax.random.wrap_key_data(rows, impl=leaf.prng) if leaf.prng else _cooked(rows, leaf.dtype)
 
         return jax.tree.map(unpack, wanted)
 
@@ -117,11 +123,25 @@ def _gather(table: Array, index: Int[Array, "*shape"], start: int, stop: int) ->
     return read(index.reshape(-1)).reshape(*index.shape, stop - start)
 
 
+def _is_key(leaf: Any) -> bool:
+    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+
+
+def _prng_of(leaf: Any) -> str | None:
+    if not _is_key(leaf):
+        return None
+    names: list[str] = []
+    jax.eval_shape(lambda key: names.append(str(jax.random.key_impl(key))), leaf)
+    return names[0]
+
+
+def _without_keys(leaf: Any) -> Any:
+    """Shape and dtype of what is stored of a leaf: of typed keys their data."""
+    return jax.eval_shape(jax.random.key_data, leaf) if _is_key(leaf) else leaf
+
+
 def _table_of(dtype: Any) -> str:
-    plain = not jnp.issubdtype(dtype, jax.dtypes.extended)
-    if plain and (dtype == jnp.bool_ or np.dtype(dtype).itemsize == 4):
-        return WORDS
-    return str(dtype)
+    return WORDS if dtype == jnp.bool_ or np.dtype(dtype).itemsize == 4 else str(dtype)
 
 
 def _raw_dtype(table: str) -> Any:

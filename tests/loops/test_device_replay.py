@@ -118,6 +118,17 @@ def test_windows_are_drawn_in_proportion_to_priorities_and_weighed_against_them(
     np.testing.assert_allclose([weights[i] for i in index], expected.min() / expected, rtol=1e-4)
 
 
+def test_huge_errors_leave_the_sum_of_priorities_finite_and_what_follows_them_drawable():
+    replay = DeviceReplay(12, NUM_ENVS, 1, alpha=1.0)
+    stored, cursor, _ = filled(replay, 9, 0)
+    index = jnp.asarray(np.unique(jitted(replay)[1](stored, cursor, jax.random.PRNGKey(0), 500).idx))
+    stored = jitted(replay)[2](stored, index, jnp.full(len(index), 3e38, jnp.float32))
+    assert np.isfinite(jnp.sum(stored.priorities.levels[0])) and np.isfinite(stored.priorities.largest)
+    drawn, counts = np.unique(jitted(replay)[1](stored, cursor, jax.random.PRNGKey(1), 20_000).idx, return_counts=True)
+    np.testing.assert_array_equal(drawn, index)
+    np.testing.assert_allclose(counts / 20_000, 1 / len(index), atol=0.01)
+
+
 def with_idle_steps(steps: int, seed: int) -> list[Experience]:
     """As from a vector environment that resets in the next step: nobody takes the step after an episode's end."""
     rng, history, ended = np.random.default_rng(seed), [], np.zeros(NUM_ENVS, bool)

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from triax.core.keys import Key, fold_name
@@ -225,7 +226,8 @@ class DeviceReplay:
             return stored
         levels, largest = stored.priorities
         raised = (jnp.abs(priorities) + SMALLEST_PRIORITY) ** self.alpha
-        raised = jnp.where(jnp.isfinite(raised), raised, largest)
+        highest = np.float32(np.finfo(np.float32).max / (2 * self._tree.capacity))  # the sum of all stays finite
+        raised = jnp.where(jnp.isfinite(raised), jnp.minimum(raised, highest), largest)
         levels = self._tree.write(levels, index, raised)
         return stored._replace(priorities=Priorities(levels, jnp.maximum(largest, jnp.max(raised))))
 

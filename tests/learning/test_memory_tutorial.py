@@ -1,0 +1,24 @@
+"""The code blocks of docs/tutorials/memory.md run, print what the page says, and train both functions."""
+
+import re
+from pathlib import Path
+
+import jax
+import numpy as np
+
+PAGE = Path(__file__).parents[2] / "docs" / "tutorials" / "memory.md"
+
+
+def test_the_page_runs_and_prints_what_it_says(capsys):
+    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), flags=re.DOTALL)
+    names = {}
+    exec(compile("\n".join(blocks), str(PAGE), "exec"), names)
+    promised = re.findall(r"print\(.*\)  # (.*)", PAGE.read_text())
+    assert capsys.readouterr().out.splitlines() == promised and len(promised) == 3
+    assert names["td"].optimizer_state[0].count == names["ppo"].optimizer_state[0].count == 1
+    counts = [
+        leaf
+        for path, leaf in jax.tree_util.tree_leaves_with_path(names["pi"].function_state)
+        if "'counter'" in jax.tree_util.keystr(path)
+    ]
+    assert np.sum(counts) == 16  # the statistics saw each step once

@@ -73,3 +73,22 @@ def test_a_space_with_long_bounds_is_described_in_one_short_line():
     with pytest.raises(ValueError) as error:
         encoder(space, who="V", argument="s")(np.zeros(3))
     assert len(str(error.value)) < 300 and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("dtype, bound", [(np.int64, 2**40), (np.uint64, 2**33), (np.int64, 2**31)])
+def test_boxes_of_integers_beyond_what_jax_holds_are_refused(dtype, bound):
+    with pytest.raises(TypeError, match=rf"x: space: bounds must fit u?int32, which holds u?int64.* got 0 to {bound}"):
+        check_space(spaces.Box(0, bound, (2,), dtype), who="x", argument="space")
+
+
+@pytest.mark.parametrize(
+    "box",
+    [
+        spaces.Box(-np.inf, np.inf, (2,), np.int64),
+        spaces.Box(np.iinfo(np.int64).min, np.iinfo(np.int64).max, (2,), np.int64),
+        spaces.Box(-(2**31), 2**31 - 1, (2,), np.int64),
+        spaces.Box(0, 2**32 - 1, (2,), np.uint32),
+    ],
+)
+def test_boxes_of_integers_without_bounds_or_with_fitting_ones_are_accepted(box):
+    check_space(box, who="x", argument="space")

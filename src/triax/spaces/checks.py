@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
+from triax.spaces.bounds import BoxBounds, canonical_dtype
+
 SUPPORTED = "Discrete, Box, MultiDiscrete, MultiBinary, Tuple, Dict"
 
 _INT32 = np.iinfo(np.int32)
@@ -16,7 +18,10 @@ def check_space(space: Any, *, who: str, argument: str) -> None:
 
     Supported are ``Discrete``, ``Box``, ``MultiDiscrete``, ``MultiBinary`` and any nesting of these in
     ``Tuple`` and ``Dict``. Refused are other spaces, spaces without a single component (an empty ``Dict``:
-    a batch of its members has no leading axis), and discrete values beyond 32 bits.
+    a batch of its members has no leading axis), discrete values beyond 32 bits, and boxes of integers with
+    bounds that JAX's dtype for them cannot hold (beyond 32 bits, unless x64 is on). A box of 64-bit integers
+    without bounds (of 1e18 and beyond, see :mod:`triax.spaces.bounds`) passes: its members are used as 32-bit ones,
+    and those that do not fit are refused one by one.
     """
     if not isinstance(space, spaces.Space):
         raise TypeError(f"{who}: {argument} must be a gymnasium.spaces.Space; got {type(space).__name__}.")
@@ -54,10 +59,23 @@ def _(space: spaces.MultiDiscrete, place: str) -> None:
     _check_range(space, place, int(space.start.min()), int(np.max(last)))
 
 
-@_check.register(spaces.Box)
-@_check.register(spaces.MultiBinary)
-def _(space: spaces.Box | spaces.MultiBinary, place: str) -> None:
+@_check.register
+def _(space: spaces.MultiBinary, place: str) -> None:
     _check_not_empty(space, place, int(np.prod(space.shape)))
+
+
+@_check.register
+def _(space: spaces.Box, place: str) -> None:
+    _check_not_empty(space, place, int(np.prod(space.shape)))
+    if space.dtype.kind not in "iu":
+        return
+    held, given = np.iinfo(canonical_dtype(space)), BoxBounds.of(space)
+    bounds = [*space.low[given.has_low].tolist(), *space.high[given.has_high].tolist()]
+    if bounds and not held.min <= min(bounds) <= max(bounds) <= held.max:
+        raise TypeError(
+            f"{place}: bounds must fit {held.dtype}, which holds {space.dtype} in JAX; got {min(bounds)} to"
+            f" {max(bounds)} in {describe(space)}. Use narrower bounds, or jax.config.update('jax_enable_x64', True)."
+        )
 
 
 @_check.register(spaces.Tuple)

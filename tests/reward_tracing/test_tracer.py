@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from triax.core.errors import EpisodeDoneError
+from triax.core.errors import EpisodeDoneError, NonFiniteError
 from triax.reward_tracing import MonteCarlo, NStep, TransitionBatch
 
 TRACERS = [lambda: NStep(2, 0.9), lambda: MonteCarlo(0.9)]
@@ -219,3 +219,23 @@ def test_a_copy_holds_steps_of_its_own(make):
     assert (len(tracer), len(twin)) == (1, 2)
     assert len(drain(twin)) == 2
     assert len(tracer) == 1
+
+
+def two_large_rewards(tracer):
+    tracer.add(0, 0, 3e38, False)
+    tracer.add(1, 0, 3e38, True)
+    return tracer
+
+
+@pytest.mark.parametrize("method", ["pop", "flush"])
+@pytest.mark.parametrize("tracer", [NStep(2, 1.0), MonteCarlo(1.0)], ids=repr)
+def test_a_sum_of_rewards_beyond_float32_is_refused_and_nothing_is_half_done(tracer, method):
+    tracer = two_large_rewards(copy.copy(tracer))
+    singles = [tracer.pop()] if isinstance(tracer, MonteCarlo) and method == "pop" else []
+    left = len(tracer)
+    for _ in range(2):
+        with pytest.raises(NonFiniteError, match=r"sum of discounted rewards, 6e\+38, is beyond float32"):
+            getattr(tracer, method)()
+        assert len(tracer) == left == 2 - len(singles)
+    tracer.reset()
+    assert two_large_rewards(tracer)

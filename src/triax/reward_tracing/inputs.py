@@ -8,7 +8,8 @@ from jaxtyping import PyTree
 
 _SCALARS = (int, float, np.generic)
 _NUMBERS = (int, float)
-_LARGEST = float(np.finfo(np.float32).max)
+LARGEST = float(np.finfo(np.float32).max)
+"""The largest number of float32."""
 
 
 def as_number(who: str, name: str, value: Any) -> float:
@@ -18,7 +19,7 @@ def as_number(who: str, name: str, value: Any) -> float:
     """
     if not isinstance(value, _NUMBERS):
         value = _only_element(who, name, value, "a number")
-    if not -_LARGEST <= value <= _LARGEST:
+    if not -LARGEST <= value <= LARGEST:
         raise ValueError(f"{who}: {name} must be finite in float32; got {value}")
     return float(value)
 

@@ -46,10 +46,11 @@ class MonteCarlo(RewardTracer):
         """The latest transition, a batch of one; ``InsufficientCacheError`` before the episode has ended."""
         if not self:
             raise self._refuse_pop()
-        step = self._steps.pop()
-        self._return = step.r + self.gamma * self._return
-        self._steps_to_end += 1
-        batch = self._last_transition(step, self._return, self.gamma**self._steps_to_end)
+        step, steps_to_end = self._steps[-1], self._steps_to_end + 1
+        total = step.r + self.gamma * self._return
+        batch = self._last_transition(step, total, self.gamma**steps_to_end)
+        self._steps.pop()
+        self._return, self._steps_to_end = total, steps_to_end
         if not self._steps:
             self.reset()
         return batch

@@ -1,5 +1,6 @@
 """What reward tracers share: the steps of the running episode that are not yet part of a transition."""
 
+import copy
 from abc import abstractmethod
 from collections import deque
 from typing import NamedTuple, TypeVar
@@ -8,9 +9,9 @@ import jax
 import numpy as np
 from jaxtyping import ArrayLike, PyTree
 
-from triax.core.errors import EpisodeDoneError, InsufficientCacheError
+from triax.core.errors import EpisodeDoneError, InsufficientCacheError, NonFiniteError
 from triax.core.sealed import Sealed
-from triax.reward_tracing.inputs import as_logp, as_number, as_shared_row, as_truth, as_weight, check_alike
+from triax.reward_tracing.inputs import LARGEST, as_logp, as_number, as_shared_row, as_truth, as_weight, check_alike
 from triax.reward_tracing.transition_batch import TransitionBatch
 
 
@@ -74,7 +75,10 @@ class RewardTracer(Sealed):
 
     @abstractmethod
     def pop(self) -> TransitionBatch:
-        """The next transition, a batch of one; ``InsufficientCacheError`` when there is none."""
+        """The next transition, a batch of one; ``InsufficientCacheError`` when there is none.
+
+        Raises ``NonFiniteError`` when the sum of its rewards is beyond float32; the cache is unchanged then.
+        """
 
     def add(
         self,
@@ -125,11 +129,13 @@ class RewardTracer(Sealed):
     def flush(self) -> TransitionBatch:
         """All transitions that are ready, as one batch in the order of ``pop``.
 
-        Raises ``InsufficientCacheError`` when there is none.
+        Raises ``InsufficientCacheError`` when there is none, and what ``pop`` raises; the cache is unchanged then.
         """
-        singles = [self.pop()]
-        while self:
-            singles.append(self.pop())
+        twin = copy.copy(self)
+        singles = [twin.pop()]
+        while twin:
+            singles.append(twin.pop())
+        vars(self).update(vars(twin))
         batch = jax.tree.map(lambda *rows: np.concatenate(rows), *singles)
         batch.idx = np.arange(len(singles), dtype=np.int32)
         return batch
@@ -183,6 +189,11 @@ def transition(
     step: Step, Rn: float, In: float, S_next: PyTree, A_next: PyTree = None, logp_next: float = 0.0
 ) -> TransitionBatch:
     """A batch of one that starts at ``step``; without ``A_next``, ``logP_next`` is absent too."""
+    if not -LARGEST <= Rn <= LARGEST:
+        raise NonFiniteError(
+            f"reward tracing: the sum of discounted rewards, {Rn:.6g}, is beyond float32. Scale the rewards down; the"
+            " tracer keeps its steps until reset()."
+        )
     # One array cut in five costs half of five arrays.
     columns = np.array((step.logp, Rn, In, step.w, logp_next), np.float32)
     return TransitionBatch.from_values(

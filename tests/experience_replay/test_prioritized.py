@@ -319,3 +319,19 @@ def test_a_copied_buffer_goes_on_with_priorities_of_its_own(twin_of):
     twin.update(np.array([3]), np.array([997.0]))
     assert np.bincount(twin.sample(1000).idx, minlength=4)[3] > 950
     assert np.bincount(buffer.sample(1000).idx, minlength=4)[3] < 400
+
+
+@pytest.mark.parametrize(
+    "name, value, error",
+    [("num_appended", 3.7, TypeError), ("num_appended", True, TypeError), ("largest_error", 0.5, ValueError)],
+)
+def test_refuses_a_snapshot_whose_numbers_cannot_be(name, value, error):
+    buffer = PrioritizedReplayBuffer(4, random_seed=0)
+    batch = numbered(0, 3)
+    buffer.add(batch, np.array([1.0, 2.0, 3.0]))
+    state = buffer.state_dict()
+    before = buffer.state_dict()
+    state["scalars"][name] = value
+    with pytest.raises(error, match=name):
+        buffer.load_state_dict(state)
+    assert buffer.state_dict()["scalars"] == before["scalars"]

@@ -152,3 +152,15 @@ def test_a_snapshot_samples_on_bit_for_bit():
         each.add(step_of(13, [0, 0]))
     for _ in range(3):
         jax.tree.map(np.testing.assert_array_equal, buffer.sample(5), again.sample(5))
+
+
+def test_a_whole_trajectory_is_refused_with_the_way_to_add_it():
+    buffer = SequenceReplayBuffer(20, 2, num_streams=2)
+    flags = np.zeros((4, 2), bool)
+    trajectory = Trajectory(np.zeros((4, 2, 3)), flags * 1, flags * 0.0, flags * 1.0, flags, flags, np.zeros((4, 2, 3)))
+    with pytest.raises(ValueError, match=r"a step of all 2 streams .*got \[4, 2\].*step by step"):
+        buffer.add(trajectory)
+    carries = np.arange(8.0).reshape(4, 2, 1)
+    for t in range(4):  # as the message says
+        buffer.add(jax.tree.map(lambda leaf, t=t: leaf[t], dataclasses.replace(trajectory, carry=carries)))
+    assert len(buffer) == 8

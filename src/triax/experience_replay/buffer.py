@@ -10,6 +10,7 @@ from jaxtyping import Int
 
 from triax.core.errors import InsufficientCacheError
 from triax.core.keys import make_generator
+from triax.core.numbers import check_count
 from triax.core.sealed import Sealed
 from triax.experience_replay.batch import check_replayable
 from triax.experience_replay.ring import Ring
@@ -110,14 +111,16 @@ class ReplayBuffer(Sealed):
 
         ``example`` is a batch like those stored (of any size; its values do not matter), which tells the
         structure; it is needed unless something has been added before. Raises ``ValueError`` when the
-        snapshot does not fit; nothing is changed then.
+        snapshot does not fit, ``TypeError`` for numbers that are of another kind; nothing is changed then.
         """
         self._check_kind(state)
         rows = {name: array for name, array in state["arrays"].items() if name not in self._own_arrays}
         generator = np.random.default_rng()
         generator.bit_generator.state = state["scalars"]["generator"]
+        who = f"{type(self).__name__}.load_state_dict"
+        num_appended = check_count(who, "num_appended", state["scalars"]["num_appended"], low=0)
         ring = self._ring_for(rows, example)
-        ring.restore(rows, int(state["scalars"]["num_appended"]))
+        ring.restore(rows, num_appended)
         self._ring, self._rng = ring, generator
 
     def _check_kind(self, state: dict[str, Any]) -> None:

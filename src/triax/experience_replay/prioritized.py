@@ -164,6 +164,11 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         alpha, beta, epsilon, largest_error = (
             _positive(name, scalars[name]) for name in ("alpha", "beta", "epsilon", "largest_error")
         )
+        if largest_error < errors.max(initial=0.0):
+            raise ValueError(
+                f"{_WHO}.load_state_dict: largest_error must be at least the largest of the stored errors,"
+                f" {errors.max()}; got {largest_error}"
+            )
         priorities = Priorities(self.capacity, alpha)
         priorities.check(errors)
         super().load_state_dict(state, example)

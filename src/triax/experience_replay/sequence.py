@@ -80,8 +80,22 @@ class SequenceReplayBuffer(ReplayBuffer):
     def add(self, step: Any) -> None:
         """Store a copy of the next step of every stream; the oldest beyond ``capacity`` are dropped.
 
-        Raises ``TypeError`` for anything but a step, ``ValueError`` naming the leaf that does not fit.
+        Raises ``TypeError`` for anything but a step, ``ValueError`` naming the leaf that does not fit. A whole
+        trajectory is added step by step, each with the carry before it, of which a trajectory has the first only::
+
+            steps = dataclasses.replace(trajectory, carry=carries)  # leaves [time, batch, ...]
+            for t in range(steps.num_steps):
+                buffer.add(jax.tree.map(lambda leaf: leaf[t], steps))
         """
+        self._num_rows(step)
+        shape = np.shape(step.terminated)
+        if len(shape) != 1:
+            raise ValueError(
+                f"{_WHO}.add: a step of all {self.num_streams} streams at once is expected, terminated of shape"
+                f" [{self.num_streams}]; got {list(shape)}. Add a trajectory [time, batch] step by step, with the carry"
+                " before each step: `for t in range(time): buffer.add(jax.tree.map(lambda leaf: leaf[t],"
+                " dataclasses.replace(trajectory, carry=carries)))`."
+            )
         if not self._ring.is_allocated:
             self._check_first(step)
         self._append(_as_row(step))

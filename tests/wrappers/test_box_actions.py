@@ -174,3 +174,29 @@ def test_numbers_of_bins_that_are_no_positive_ints_are_refused(num_bins, uncheck
 def test_a_wrong_count_of_numbers_of_bins_is_refused():
     with pytest.raises(ValueError, match=r"one entry per dimension of the action, 3; got 2: \(2, 2\)"):
         BoxActionsToDiscrete(Echo(BOX), (2, 2))
+
+
+class Mirror(gymnasium.Env):
+    """Shows the action that it gets."""
+
+    def __init__(self, box):
+        self.action_space = self.observation_space = box
+
+    def reset(self, *, seed=None, options=None):
+        return self.observation_space.low, {}
+
+    def step(self, action):
+        return action, 0.0, False, False, {}
+
+
+@pytest.mark.parametrize("wrap", [BoxActionsToReals, lambda env: BoxActionsToDiscrete(env, 2, random_seed=0)])
+def test_a_box_without_axes_gets_an_array(wrap):
+    env = wrap(Mirror(gymnasium.spaces.Box(-1.0, 1.0, (), np.float32)))
+    action = env.step(env.action_space.sample())[0]
+    assert isinstance(action, np.ndarray) and action.shape == () and action.dtype == np.float32
+
+
+def test_the_widest_bounds_of_float64_do_not_overflow():
+    env = BoxActionsToReals(Mirror(gymnasium.spaces.Box(-1e308, 1e308, (3,), np.float64)))
+    action = env.step(np.array([-np.inf, 0.0, np.inf]))[0]
+    np.testing.assert_array_equal(action, [-1e308, 0.0, 1e308])

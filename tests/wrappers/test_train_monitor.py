@@ -383,3 +383,25 @@ def test_copies_have_no_writer_and_go_on_counting(tmp_path, duplicate):
     play(again)
     assert (again.T, env.T) == (6, 3)
     env.close()
+
+
+def test_steps_after_the_end_of_an_episode_are_not_counted():
+    class Endless(gymnasium.Env):
+        observation_space = action_space = gymnasium.spaces.Discrete(2)
+
+        def reset(self, *, seed=None, options=None):
+            return 0, {}
+
+        def step(self, action):
+            return 0, 1.0, True, False, {}
+
+    env = TrainMonitor(Endless())
+    env.reset()
+    env.step(0)
+    for _ in range(2):
+        with pytest.warns(UserWarning, match="came after the end of its episode and is not counted"):
+            env.step(0)
+    assert (env.T, env.t, env.G, env.avg_G) == (1, 1, 1.0, 1.0)
+    env.reset()
+    env.step(0)
+    assert (env.T, env.ep, env.t, env.G) == (2, 2, 1, 1.0)

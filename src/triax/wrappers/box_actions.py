@@ -89,8 +89,10 @@ def _execute(
 ) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
     """Steps with the action that lies at ``share``, between 0 and 1, of the way from ``low`` to ``high``."""
     low, high = box.low.astype(np.float64), box.high.astype(np.float64)
-    action = (low + (high - low) * share.reshape(box.shape)).astype(box.dtype)
-    action = np.clip(action, box.low, box.high)  # rounding to the dtype may leave the box
+    share = share.reshape(box.shape)
+    between = low * (1 - share) + high * share  # high - low may overflow
+    # Rounding may leave the box; NumPy makes a number of an array without axes.
+    action = np.asarray(np.clip(between, low, high).astype(box.dtype))
     s_next, r, terminated, truncated, info = env.step(action)
     return s_next, r, bool(terminated), bool(truncated), {**info, "a_orig": [*info.get("a_orig", ()), action]}
 

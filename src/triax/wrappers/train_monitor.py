@@ -4,6 +4,7 @@ import copy
 import logging
 import os
 import time
+import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
     from tensorboardX import SummaryWriter
 
 _RUNNING, _ENDED, _LOGGED = "running", "ended", "logged"
+_AFTER_THE_END = (
+    "TrainMonitor: this step came after the end of its episode and is not counted. Call reset() first, or put a wrapper"
+    " that resets by itself outside: Autoreset(TrainMonitor(env))."
+)
 _COUNTERS = {
     "T": int,
     "ep": int,
@@ -142,11 +147,18 @@ class TrainMonitor(gymnasium.Wrapper):
     def step(  # pyright: ignore[reportIncompatibleMethodOverride]: `a` is the name of an action in triax
         self, a: Any
     ) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        """Steps and counts; ``info['monitor']`` holds ``T`` and ``ep`` as they were before the step."""
+        """Steps and counts; ``info['monitor']`` holds ``T`` and ``ep`` as they were before the step.
+
+        A step after the end of the episode, before ``reset``, is part of none: it goes to the environment with a
+        ``UserWarning`` and is not counted.
+        """
         if not self.counting:
             return self.env.step(a)
         s_next, r, terminated, truncated, info = self.env.step(a)
         info["monitor"] = {"T": self.T, "ep": self.ep}
+        if self._phase != _RUNNING:
+            warnings.warn(_AFTER_THE_END, UserWarning, stacklevel=2)
+            return s_next, r, terminated, truncated, info
         self.T += 1
         self.t += 1
         self.G += float(r)

@@ -117,3 +117,26 @@ def test_survives_a_split_and_hashes_as_static():
     graphdef, state = nnx.split(delay)
     assert hash(graphdef) == hash(nnx.split(Delay(SAMPLE, 2))[0])
     assert nnx.merge(graphdef, state).k_steps == 2
+
+
+def test_refuses_a_number_of_steps_that_is_no_int():  # the type checker of tests refuses 1.5 before
+    with pytest.raises(TypeError, match="k_steps must be an int; got True"):
+        Delay(jnp.zeros(2), True)
+
+
+def test_a_size_taken_for_a_sample_says_what_it_was_made_for_and_what_to_pass():
+    delay = Delay(4, 2)  # one number, unlike Normalizer(4)
+    with pytest.raises(
+        ValueError, match=r"examples of shape \[\], so that it takes \[batch\]; got \[8, 4\].*zeros\(\(4,\)\)"
+    ):
+        delay(delay.initialize_state(8), jnp.ones((8, 4)))
+    with pytest.raises(ValueError, match=r"it takes \[time, batch\]; got \[3, 8, 4\]"):
+        delay.unroll(delay.initialize_state(8), jnp.ones((3, 8, 4)), jnp.zeros((3, 8), bool))
+
+
+def test_refuses_a_sample_of_nothing_and_initial_values_that_overflow():
+    with pytest.raises(ValueError, match="Delay: sample_input must have at least one array"):
+        Delay({}, 1)
+    with pytest.raises(TypeError, match=r"1e\+300 does not fit into float32"):
+        Delay(jnp.zeros(2), 1, initial_value=1e300)
+    assert np.isnan(Delay(0.0, 1, initial_value=float("nan")).initialize_state(1)["buffer"]).all()

@@ -8,7 +8,7 @@ from flax import nnx
 from hypothesis import given, settings
 
 from triax.networks import Conv, Dense, SizeError
-from triax.networks.unrolling import check_resets
+from triax.networks.unrolling import check_sequence
 
 from .laws import BATCH, TIME, Pure, assert_unroll_equals_stepping, normals, reset_patterns
 
@@ -46,7 +46,7 @@ def test_unroll_of_a_layer_without_carry_multiplies_once():
 @pytest.mark.parametrize("resets", [None, jnp.zeros((TIME, BATCH)), jnp.zeros(TIME, bool)])
 def test_unroll_refuses_missing_or_wrong_resets(resets):
     with pytest.raises(TypeError, match=r"resets must be a boolean array \[time, batch\]"):
-        check_resets(Dense(4, 5, nnx.Rngs(0)), normals(0, TIME, BATCH, 4), resets)
+        check_sequence(Dense(4, 5, nnx.Rngs(0)), (), normals(0, TIME, BATCH, 4), resets)
 
 
 def test_unroll_refuses_inputs_of_another_length():

@@ -61,7 +61,7 @@ def test_frame_stack_refuses_bad_arguments():
 
 
 def attention(window, **kwargs):
-    net = SlidingWindowAttention(4, nnx.Rngs(window), window=window, num_heads=2, **kwargs)
+    net = SlidingWindowAttention(4, nnx.Rngs(int(window)), window=window, num_heads=2, **kwargs)
     net.age_bias[...] = normals(3, *net.age_bias.shape)
     return net
 
@@ -126,3 +126,20 @@ def test_attention_refuses_bad_arguments():
         attention(2, qkv_features=5)
     with pytest.raises(SizeError, match="takes 4 features on the last axis; got 3"):
         NETS[3](NETS[3].initialize_state(1), jnp.ones((1, 3)))
+
+
+def test_memories_refuse_lengths_that_are_no_ints_and_samples_of_nothing():
+    with pytest.raises(TypeError, match="num_frames must be an int; got True"):
+        FrameStack(0.0, True)
+    with pytest.raises(TypeError, match="window must be an int; got True"):
+        attention(True)
+    with pytest.raises(ValueError, match="FrameStack: sample_input must have at least one array"):
+        FrameStack((), 2)
+
+
+def test_a_stack_of_one_frame_keeps_the_shape_of_its_carry_when_stepped():
+    stack = FrameStack(jnp.zeros(3), 1)
+    state = stack.initialize_state(2)
+    out = stack(state, jnp.ones((2, 3)))
+    assert out.next_state["buffer"].shape == state["buffer"].shape == (2, 0, 3)
+    np.testing.assert_array_equal(out.output, np.ones((2, 3)))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from flax import nnx
 
-from triax.networks import Sequential, StatefulModule, StatefulModuleOutput, Stochastic, reseed
+from triax.networks import LSTM, Sequential, StatefulModule, StatefulModuleOutput, Stochastic, reseed
 from triax.networks.unrolling import map_steps
 
 from .laws import BATCH, TIME, Pure, assert_unroll_equals_stepping, normals
@@ -54,15 +54,35 @@ def test_dropout_is_off_in_eval_mode():
     np.testing.assert_array_equal(first, second)
 
 
-def test_batch_statistics_are_written_step_by_step():
-    net = Sequential([nnx.BatchNorm(3, momentum=0.5, rngs=nnx.Rngs(0))])
-    xs = normals(0, TIME, BATCH, 3)
-    want = np.zeros(3)
-    for x in np.asarray(xs):
-        want = 0.5 * want + 0.5 * x.mean(0)
-    net.unroll([()], xs, jnp.zeros((TIME, BATCH), bool))
-    norm = nnx.to_pure_dict(nnx.state(net, nnx.BatchStat))["components"]["batch_norm_0"]["layer"]
-    np.testing.assert_allclose(norm["mean"], want, rtol=1e-4, atol=1e-6)
+@pytest.mark.parametrize("batch", [1, BATCH])
+@pytest.mark.parametrize("memory", [[], [LSTM(3, 3, nnx.Rngs(1))]], ids=["alone", "behind memory"])
+def test_batch_statistics_of_a_sequence_are_those_of_all_its_steps(batch, memory):
+    def net():
+        return Sequential([*memory, nnx.BatchNorm(3, momentum=0.5, rngs=nnx.Rngs(0)), nnx.relu])
+
+    stepped, xs, resets = net(), normals(0, TIME, batch, 3), jnp.zeros((TIME, batch), bool)
+    state = stepped.initialize_state(batch)
+    inputs = memory[0].unroll(state[0], xs, resets).output if memory else xs
+    norm = nnx.BatchNorm(3, momentum=0.5, rngs=nnx.Rngs(0))
+    want = nnx.relu(norm(inputs.reshape(-1, 3))).reshape(inputs.shape)  # one flat call
+    unrolled = net()
+    np.testing.assert_allclose(unrolled.unroll(state, xs, resets).output, want, rtol=1e-5, atol=1e-6)
+    got = unrolled[len(memory)].layer
+    np.testing.assert_allclose(got.mean[...], norm.mean[...], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(got.var[...], norm.var[...], rtol=1e-5, atol=1e-6)
+    unrolled.eval()
+    assert_unroll_equals_stepping(Pure(unrolled), xs, resets)
+
+
+def test_noise_of_a_module_that_is_not_wrapped_is_drawn_step_by_step():
+    class Noisy(StatefulModule):
+        def __init__(self):
+            self.dropout, self.norm = nnx.Dropout(0.5, rngs=nnx.Rngs(1)), nnx.BatchNorm(3, rngs=nnx.Rngs(0))
+
+        def __call__(self, state, x, rollout_extras=None):
+            return StatefulModuleOutput((), self.dropout(self.norm(x)), 0.0, {})
+
+    assert_unroll_equals_stepping(Pure(Noisy()), normals(0, TIME, BATCH, 3), jnp.zeros((TIME, BATCH), bool))
 
 
 def test_noise_and_batch_statistics_in_one_module_are_refused():

@@ -1,5 +1,7 @@
 """LSTM and GRU: flax's cells are the oracle, by steps and through automatic differentiation of a scan."""
 
+import pickle
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -184,3 +186,12 @@ def test_refuses_another_width_in_both_forms():
         net(net.initialize_state(1), jnp.ones((1, 2)))
     with pytest.raises(SizeError, match=r"lstm_2 \(LSTM\): takes 3 .* relu_1 gives 4"):
         net.unroll(net.initialize_state(1), jnp.ones((2, 1, 2)), jnp.zeros((2, 1), bool))
+
+
+@pytest.mark.parametrize("cell", [LSTM, GRU])
+def test_can_be_pickled_with_the_default_functions(cell):
+    net, xs = cell(3, 2, nnx.Rngs(0)), normals(0, TIME, BATCH, 3)
+    twin = pickle.loads(pickle.dumps(net))
+    resets = jnp.zeros((TIME, BATCH), bool)
+    got, want = (n.unroll(n.initialize_state(BATCH), xs, resets).output for n in (twin, net))
+    np.testing.assert_array_equal(got, want)

@@ -1,5 +1,6 @@
 """Attention over the last steps of the episode."""
 
+import functools
 import math
 from typing import Any
 
@@ -8,12 +9,13 @@ import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Bool, Float, Num
 
+from triax.core.numbers import check_count
 from triax.networks.feedforward import check_features
 from triax.networks.history import last_start
 from triax.networks.module import StatefulModule
 from triax.networks.plain import plain
 from triax.networks.types import ModuleState, StatefulModuleOutput
-from triax.networks.unrolling import check_resets, fold, select, unfold
+from triax.networks.unrolling import check_sequence, fold, select, unfold
 
 
 class SlidingWindowAttention(StatefulModule):
@@ -41,8 +43,8 @@ class SlidingWindowAttention(StatefulModule):
         out_features: int | None = None,
     ):
         width = in_features if qkv_features is None else qkv_features
-        if window < 1:
-            raise ValueError(f"SlidingWindowAttention: window must be at least 1; got {window}.")
+        window = check_count("SlidingWindowAttention", "window", window)
+        num_heads = check_count("SlidingWindowAttention", "num_heads", num_heads)
         if width % num_heads:
             raise ValueError(
                 f"SlidingWindowAttention: num_heads={num_heads} must divide qkv_features={width}; pass qkv_features."
@@ -88,14 +90,16 @@ class SlidingWindowAttention(StatefulModule):
         self, state: ModuleState, xs: Any, resets: Bool[Array, "time batch"], rollout_extras: Any = None
     ) -> StatefulModuleOutput:
         """A sequence, in blocks as long as the window: each attends to itself and the one before."""
-        check_resets(self, xs, resets)
+        check_sequence(self, state, xs, resets)
+        if not resets.shape[0]:
+            return super().unroll(state, xs, resets, rollout_extras)
         query, key, value = unfold(self._project(fold(xs)), resets)
         keys, values = (
             jnp.concatenate([jnp.moveaxis(state[name], 1, 0), new]) for name, new in (("keys", key), ("values", value))
         )
         began = last_start(resets)
         mixed = self._attend(query, keys, values, jnp.maximum(began, -state["filled"]))
-        y = self.out(mixed.reshape(resets.size, -1))
+        y = self.out(mixed.reshape(resets.size, self.num_heads * self.head_features))
         return plain(unfold(y, resets), self._next_carry(state, keys, values, began[-1]), resets.shape)
 
     def _project(self, x: Num[Array, "rows features"]) -> tuple[Array, Array, Array]:
@@ -112,26 +116,34 @@ class SlidingWindowAttention(StatefulModule):
     ) -> Float[Array, "time batch heads size"]:
         """Mixed values; ``keys`` begin ``window - 1`` steps before the sequence, ``starts`` bound what is
         visible.
+
+        A weight of zero does not hide what is not finite, so steps that have such a thing are taken out, and
+        every query that sees one gives NaN.
         """
+        (query,), no_query = _finite_steps(query)
+        (keys, values), no_key = _finite_steps(keys, values)
         time, window = query.shape[0], self.window
         blocks = -(-time // window)
         surplus = blocks * window - time
-        query, starts, keys, values = (
-            jnp.pad(a, [(0, surplus)] + [(0, 0)] * (a.ndim - 1)) for a in (query, starts, keys, values)
+        query, starts, keys, values, no_key = (
+            jnp.pad(a, [(0, surplus)] + [(0, 0)] * (a.ndim - 1)) for a in (query, starts, keys, values, no_key)
         )
         within, seen = jnp.arange(window)[:, None], jnp.arange(2 * window - 1)
         ages = within + window - 1 - seen
         index = jnp.arange(blocks)[:, None] * window + seen
         steps = index[:, None, :] - (window - 1)
         visible = (ages >= 0) & (ages < window)
-        in_episode = steps[..., None] >= starts.reshape(blocks, window, 1, -1)
-        mask = jnp.moveaxis(visible[..., None] & in_episode, -1, 1)[:, :, None]
+        in_episode = steps[..., None] >= starts.reshape(blocks, window, 1, starts.shape[1])
+        sees = visible[..., None] & in_episode
+        mask = jnp.moveaxis(sees, -1, 1)[:, :, None]
         rows = query.reshape(blocks, window, *query.shape[1:])
         logits = jnp.einsum("nrbhd,nsbhd->nbhrs", rows, keys[index]) / math.sqrt(self.head_features)
         logits = logits + self.age_bias[...][:, jnp.clip(ages, 0, window - 1)]
         weights = jax.nn.softmax(logits, where=mask, axis=-1)
         mixed = jnp.einsum("nbhrs,nsbhd->nrbhd", weights, values[index])
-        return mixed.reshape(blocks * window, *query.shape[1:])[:time]
+        spoiled = jnp.any(sees & no_key[index][:, None], axis=2).reshape(blocks * window, -1)[:time] | no_query
+        mixed = mixed.reshape(blocks * window, *query.shape[1:])[:time]
+        return mixed + jnp.where(spoiled, jnp.nan, 0.0)[..., None, None]  # a sum, so that gradients are spoiled too
 
     def _next_carry(self, state: ModuleState, keys: Array, values: Array, began: Array) -> ModuleState:
         cached = self.window - 1
@@ -142,3 +154,11 @@ class SlidingWindowAttention(StatefulModule):
         kept = [select(old, jnp.zeros_like(a), a) for a in newest]
         filled = jnp.minimum(time - jnp.maximum(began, -state["filled"]), cached)
         return {"keys": kept[0], "values": kept[1], "filled": filled.astype(jnp.int32)}
+
+
+def _finite_steps(
+    *arrays: Float[Array, "steps batch heads size"],
+) -> tuple[list[Float[Array, "steps batch heads size"]], Bool[Array, "steps batch"]]:
+    """The arrays with zeros where one of them is not finite, and where that is."""
+    wrong = functools.reduce(jnp.logical_or, (~jnp.all(jnp.isfinite(a), axis=(2, 3)) for a in arrays))
+    return [select(wrong, jnp.zeros_like(a), a) for a in arrays], wrong

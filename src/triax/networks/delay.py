@@ -5,11 +5,12 @@ from typing import Any
 import jax
 from jaxtyping import Array, Bool
 
+from triax.core.numbers import check_count
 from triax.networks.history import Past, Specs, push
 from triax.networks.module import StatefulModule
 from triax.networks.plain import plain
 from triax.networks.types import ModuleState, StatefulModuleOutput
-from triax.networks.unrolling import check_resets
+from triax.networks.unrolling import check_sequence
 
 
 class Delay(StatefulModule):
@@ -20,13 +21,12 @@ class Delay(StatefulModule):
     leaves or a tree of the sample's structure with a number for each.
 
     The carry is ``{"buffer": tree of [batch, k_steps, *leaf]}``, oldest first. Raises ``ValueError`` for
-    ``k_steps < 1`` and ``TypeError`` for inputs or initial values that the sample's dtypes cannot hold.
+    ``k_steps < 1`` and a sample without arrays, ``TypeError`` for a ``k_steps`` that is no int and for inputs or
+    initial values that the sample's dtypes cannot hold.
     """
 
     def __init__(self, sample_input: Any, k_steps: int, initial_value: Any = 0.0):
-        if k_steps < 1:
-            raise ValueError(f"Delay: k_steps must be at least 1; got {k_steps}. Leave the layer out.")
-        self.k_steps = k_steps
+        self.k_steps = check_count("Delay", "k_steps", k_steps)
         self.specs = Specs("Delay", sample_input)
         self.initial_values = self.specs.spread(initial_value)
 
@@ -50,7 +50,9 @@ class Delay(StatefulModule):
         self, state: ModuleState, xs: Any, resets: Bool[Array, "time batch"], rollout_extras: Any = None
     ) -> StatefulModuleOutput:
         """A sequence: a shift along time that stops at the starts of episodes."""
-        check_resets(self, xs, resets)
+        check_sequence(self, state, xs, resets)
+        if not resets.shape[0]:
+            return super().unroll(state, xs, resets, rollout_extras)
         fill = self.specs.full(resets.shape, self.initial_values)
         past = Past(state["buffer"], self.specs.cast(xs, 2), resets, fill)
         return plain(past.lagged(self.k_steps), {"buffer": past.buffer()}, resets.shape)

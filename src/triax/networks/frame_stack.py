@@ -6,11 +6,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
+from triax.core.numbers import check_count
 from triax.networks.history import Past, Specs, push
 from triax.networks.module import StatefulModule
 from triax.networks.plain import plain
 from triax.networks.types import ModuleState, StatefulModuleOutput
-from triax.networks.unrolling import check_resets, select
+from triax.networks.unrolling import check_sequence, select
 
 
 class FrameStack(StatefulModule):
@@ -25,11 +26,9 @@ class FrameStack(StatefulModule):
     """
 
     def __init__(self, sample_input: Any, num_frames: int, *, padding: str = "reset"):
-        if num_frames < 1:
-            raise ValueError(f"FrameStack: num_frames must be at least 1; got {num_frames}.")
         if padding not in ("reset", "zero"):
             raise ValueError(f"FrameStack: padding must be 'reset' or 'zero'; got {padding!r}.")
-        self.num_frames, self.padding = num_frames, padding
+        self.num_frames, self.padding = check_count("FrameStack", "num_frames", num_frames), padding
         self.specs = Specs("FrameStack", sample_input)
 
     def __call__(self, state: ModuleState, x: Any, rollout_extras: Any = None) -> StatefulModuleOutput:
@@ -56,7 +55,9 @@ class FrameStack(StatefulModule):
         self, state: ModuleState, xs: Any, resets: Bool[Array, "time batch"], rollout_extras: Any = None
     ) -> StatefulModuleOutput:
         """A sequence: shifts along time that stop at the starts of episodes."""
-        check_resets(self, xs, resets)
+        check_sequence(self, state, xs, resets)
+        if not resets.shape[0]:
+            return super().unroll(state, xs, resets, rollout_extras)
         xs = self.specs.cast(xs, 2)
         starts = resets.at[0].set(resets[0] | state["empty"])
         past = Past(state["buffer"], xs, starts, jax.tree.map(jnp.zeros_like, xs))

@@ -10,6 +10,7 @@ for all steps at once is.
 """
 
 import abc
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -45,6 +46,16 @@ def _plus(y: Array, bias: Array | None) -> Array:
     return y if bias is None else y + bias
 
 
+def sigmoid(x: Any) -> Array:
+    """``jax.nn.sigmoid``, as a function that pickle finds by its name."""
+    return jax.nn.sigmoid(x)
+
+
+def tanh(x: Any) -> Array:
+    """``jax.numpy.tanh``, as a function that pickle finds by its name."""
+    return jnp.tanh(x)
+
+
 LARGE_BATCH = 32
 """From here on, the products of one step are large enough, and what they read is better still in the cache.
 """
@@ -52,8 +63,8 @@ LARGE_BATCH = 32
 _SLOPE_OF_VALUE: dict[Any, Callable[[Array], Array]] = {
     function: slope
     for functions, slope in (
-        ((nnx.sigmoid, jax.nn.sigmoid), lambda s: s * (1.0 - s)),
-        ((nnx.tanh, jax.nn.tanh, jnp.tanh), lambda t: 1.0 - t * t),
+        ((sigmoid, nnx.sigmoid, jax.nn.sigmoid), lambda s: s * (1.0 - s)),
+        ((tanh, nnx.tanh, jax.nn.tanh, jnp.tanh), lambda t: 1.0 - t * t),
     )
     for function in functions
 }
@@ -136,7 +147,8 @@ class LSTMGates(Cell):
         t, slope_t = self.activation.value_and_slope(saved[4])
         d_h, d_c = d_carry[0], d_carry[1] + d_carry[0] * o * slope_t
         d_y = (d_c * g * slope_i, d_c * before[1] * slope_f, d_c * i * slope_g, d_h * t * slope_o)
-        return jnp.concatenate(d_y, axis=-1), (), (jnp.zeros_like(d_h), d_c * f)
+        *d_y, d_before = _where_any(d_carry, (*d_y, d_c * f))
+        return jnp.concatenate(d_y, axis=-1), (), (jnp.zeros_like(d_h), d_before)
 
     def gradient_of_x(self, d_from_h: Array, rest: Any) -> Array:
         """See :class:`Cell`."""
@@ -170,11 +182,18 @@ class GRUGates(Cell):
         d_h = d_carry[0]
         d_n = d_h * (1.0 - z) * slope_n
         d_y = (d_n * saved[3] * slope_r, d_h * (before[0] - n) * slope_z, d_n * r)
-        return jnp.concatenate(d_y, axis=-1), d_n, (d_h * z,)
+        *d_y, d_n, d_before = _where_any(d_carry, (*d_y, d_n, d_h * z))
+        return jnp.concatenate(d_y, axis=-1), d_n, (d_before,)
 
     def gradient_of_x(self, d_from_h: Array, rest: Any) -> Array:
         """See :class:`Cell`."""
         return jnp.concatenate([d_from_h[..., : -rest.shape[-1]], rest], axis=-1)
+
+
+def _where_any(d_carry: Carry, gradients: tuple[Array, ...]) -> tuple[Array, ...]:
+    """The gradients, and zero where that of the carry is zero, even if what it was multiplied with is not finite."""
+    some = functools.reduce(jnp.logical_or, (d != 0 for d in d_carry))
+    return tuple(jnp.where(some, gradient, 0.0) for gradient in gradients)
 
 
 def gated_unroll(

@@ -17,6 +17,8 @@ class Specs:
     def __init__(self, who: str, sample: PyTree):
         leaves, self.treedef = jax.tree.flatten(sample)
         self.who = who
+        if not self.treedef.num_leaves:
+            raise ValueError(f"{who}: sample_input must have at least one array; got {sample!r}. Leave the layer out.")
         self.leaves = tuple((tuple(jnp.shape(leaf)), np.dtype(jnp.result_type(leaf))) for leaf in leaves)
 
     def _key(self) -> tuple:
@@ -46,8 +48,10 @@ class Specs:
             raise TypeError(
                 f"{self.who}: an initial value must be a number, or a tree of numbers like the sample; got {number!r}."
             )
-        held = np.asarray(number).astype(dtype).item()
-        if not jnp.issubdtype(dtype, jnp.inexact) and held != number:
+        with np.errstate(over="ignore", invalid="ignore"):
+            held = np.asarray(number).astype(dtype).item()
+        is_lost = np.isfinite(number) and not np.isfinite(held)
+        if is_lost or (not jnp.issubdtype(dtype, jnp.inexact) and held != number):
             raise TypeError(f"{self.who}: the initial value {number!r} does not fit into {dtype}.")
         return held
 
@@ -65,7 +69,12 @@ class Specs:
         if shape and leaf.ndim and leaf.shape[-1] != shape[-1]:
             raise SizeError(self.who, shape[-1], leaf.shape[-1])
         if leaf.shape[axes:] != shape:
-            raise ValueError(f"{self.who}: the leaf must be [batch, *{list(shape)}]; got {list(leaf.shape)}.")
+            lead = ["time", "batch"][2 - axes :]
+            raise ValueError(
+                f"{self.who}: this layer was made for examples of shape {list(shape)}, so that it takes "
+                f"[{', '.join([*lead, *map(str, shape)])}]; got {list(leaf.shape)}. sample_input must be one unbatched "
+                f"example (an array or a jax.ShapeDtypeStruct, not a size), such as jnp.zeros({leaf.shape[axes:]})."
+            )
         if not _holds(dtype, leaf.dtype):
             raise TypeError(f"{self.who}: the sample is {dtype}, which cannot hold {leaf.dtype}. Change its dtype.")
         return leaf.astype(dtype)
@@ -82,7 +91,7 @@ def _holds(dtype: np.dtype, given: Any) -> bool:
 
 def push(buffer: PyTree, x: PyTree) -> PyTree:
     """The buffer ``[batch, n, ...]`` without its oldest entry and with ``x`` as its newest."""
-    return jax.tree.map(lambda b, new: jnp.concatenate([b[:, 1:], new[:, None]], axis=1), buffer, x)
+    return jax.tree.map(lambda b, new: jnp.concatenate([b, new[:, None]], axis=1)[:, 1:], buffer, x)
 
 
 def last_start(resets: Bool[Array, "time batch"]) -> Int[Array, "time batch"]:

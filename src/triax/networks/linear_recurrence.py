@@ -13,7 +13,7 @@ from triax.networks.feedforward import check_features
 from triax.networks.module import StatefulModule
 from triax.networks.plain import plain
 from triax.networks.types import ModuleState, StatefulModuleOutput
-from triax.networks.unrolling import check_resets, fold, unfold
+from triax.networks.unrolling import check_sequence, fold, unfold
 
 
 def linear_recurrence(
@@ -25,10 +25,17 @@ def linear_recurrence(
     sequence.
 
     An associative scan forwards and one backwards, except on CPUs, where stepping is three times as fast
-    (measured at 512 steps). A decay of zero cuts what was before it, gradients included. Source: Martin &
-    Cundy 2018, arXiv:1709.04057.
+    (measured at 512 steps). A decay of exactly zero cuts what was before it: infinities, NaN and gradients
+    included. Source: Martin & Cundy 2018, arXiv:1709.04057.
     """
-    return _scan(decay, inputs.at[0].add(decay[0] * first))
+    if not decay.shape[0]:
+        return inputs
+    return _scan(decay, inputs.at[0].add(decayed(decay[0], first)))
+
+
+def decayed(decay: Inexact[Array, "..."], h: Inexact[Array, "..."]) -> Inexact[Array, "..."]:
+    """``decay * h``, and zero where the decay is zero, also of what is not finite."""
+    return jnp.where(decay == 0, 0, decay * h)
 
 
 @jax.custom_vjp
@@ -37,6 +44,7 @@ def _scan(decay: Array, inputs: Array) -> Array:
 
 
 def _all_states(decay: Array, inputs: Array, *, reverse: bool = False) -> Array:
+    """The states, or backwards, the gradients: a gradient of zero stays zero at a decay that is not finite."""
     return jax.lax.platform_dependent(
         decay, inputs, cpu=partial(step_by_step, reverse=reverse), default=partial(associative, reverse=reverse)
     )
@@ -44,18 +52,25 @@ def _all_states(decay: Array, inputs: Array, *, reverse: bool = False) -> Array:
 
 def associative(decay: Array, inputs: Array, *, reverse: bool = False) -> Array:
     """The states in ``2 log2(time)`` passes; the state before the sequence is zero."""
-    return jax.lax.associative_scan(_compose, (decay, inputs), reverse=reverse)[1]
+    compose = partial(_compose, reverse=reverse)
+    return jax.lax.associative_scan(compose, (decay, inputs, decay == 0), reverse=reverse)[1]
 
 
-def _compose(earlier: tuple[Array, Array], later: tuple[Array, Array]) -> tuple[Array, Array]:
-    return earlier[0] * later[0], later[0] * earlier[1] + later[1]
+def _compose(
+    earlier: tuple[Array, Array, Array], later: tuple[Array, Array, Array], *, reverse: bool
+) -> tuple[Array, Array, Array]:
+    """Whether a product is cut is told by a flag, since long products of small decays become zero, too."""
+    cut = later[2] | (earlier[1] == 0) if reverse else later[2]
+    carried = jnp.where(cut, 0, later[0] * earlier[1])
+    return earlier[0] * later[0], carried + later[1], earlier[2] | later[2]
 
 
 def step_by_step(decay: Array, inputs: Array, *, reverse: bool = False) -> Array:
     """The states in ``time`` steps; the state before the sequence is zero."""
 
     def step(h: Array, at: tuple[Array, Array]) -> tuple[Array, Array]:
-        h = at[0] * h + at[1]
+        decay = jnp.where(h == 0, 0, at[0]) if reverse else at[0]
+        h = decayed(decay, h) + at[1]
         return h, h
 
     return jax.lax.scan(step, jnp.zeros_like(inputs[0]), (decay, inputs), reverse=reverse)[1]
@@ -70,7 +85,8 @@ def _scan_backward(saved: tuple[Array, Array], d_states: Array) -> tuple[Array, 
     decay, states = saved
     none = jnp.zeros_like(decay[:1])
     d_inputs = _all_states(jnp.concatenate([decay[1:], none]), d_states, reverse=True)
-    return d_inputs * jnp.concatenate([none, states[:-1]]), d_inputs
+    before = jnp.concatenate([none, states[:-1]])
+    return decayed(d_inputs, before), d_inputs
 
 
 _scan.defvjp(_scan_forward, _scan_backward)
@@ -120,7 +136,7 @@ class LRU(StatefulModule):
     ) -> StatefulModuleOutput:
         """One step."""
         check_features(self, x, self.in_features)
-        state = self.decay() * state + self._drive(jnp.asarray(x))
+        state = decayed(self.decay(), state) + self._drive(jnp.asarray(x))
         return plain(self._read(state, jnp.asarray(x)), state)
 
     def initialize_state(self, batch_size: int) -> Array:
@@ -135,7 +151,9 @@ class LRU(StatefulModule):
         self, state: ModuleState, xs: Any, resets: Bool[Array, "time batch"], rollout_extras: Any = None
     ) -> StatefulModuleOutput:
         """A sequence, by :func:`linear_recurrence`."""
-        check_resets(self, xs, resets)
+        check_sequence(self, state, xs, resets)
+        if not resets.shape[0]:
+            return super().unroll(state, xs, resets, rollout_extras)
         check_features(self, xs, self.in_features)
         rows = fold(jnp.asarray(xs))
         decay = jnp.where(resets[..., None], 0.0, self.decay())
@@ -171,8 +189,9 @@ class MinGRU(StatefulModule):
         self, state: ModuleState, x: Num[ArrayLike, "*batch features"], rollout_extras: Any = None
     ) -> StatefulModuleOutput:
         """One step."""
-        decay, inputs = self._gates(x)
-        h = decay * state + inputs
+        check_features(self, x, self.in_features)
+        decay, inputs = _gates(self.linear(jnp.asarray(x)))
+        h = decayed(decay, state) + inputs
         return plain(h, h)
 
     def initialize_state(self, batch_size: int) -> Array:
@@ -187,12 +206,35 @@ class MinGRU(StatefulModule):
         self, state: ModuleState, xs: Any, resets: Bool[Array, "time batch"], rollout_extras: Any = None
     ) -> StatefulModuleOutput:
         """A sequence, by :func:`linear_recurrence`."""
-        check_resets(self, xs, resets)
-        decay, inputs = unfold(self._gates(fold(xs)), resets)
+        check_sequence(self, state, xs, resets)
+        if not resets.shape[0]:
+            return super().unroll(state, xs, resets, rollout_extras)
+        check_features(self, xs, self.in_features)
+        decay, inputs = unfold(_gates_of_sequence(self.linear(fold(xs))), resets)
         hs = linear_recurrence(jnp.where(resets[..., None], 0.0, decay), inputs, state)
         return plain(hs, hs[-1], resets.shape)
 
-    def _gates(self, x: Any) -> tuple[Array, Array]:
-        check_features(self, x, self.in_features)
-        z, candidate = jnp.split(self.linear(jnp.asarray(x)), 2, axis=-1)
-        return jax.nn.sigmoid(-z), jax.nn.sigmoid(z) * candidate
+
+def _gates(y: Array) -> tuple[Array, Array]:
+    """Decay and input of the recurrence."""
+    z, candidate = jnp.split(y, 2, axis=-1)
+    return jax.nn.sigmoid(-z), jax.nn.sigmoid(z) * candidate
+
+
+@jax.custom_vjp
+def _gates_of_sequence(y: Array) -> tuple[Array, Array]:
+    """:func:`_gates`, without gradient at steps that no loss depends on, whatever is not finite there."""
+    return _gates(y)
+
+
+def _gates_forward(y: Array) -> tuple[tuple[Array, Array], Array]:
+    return _gates(y), y
+
+
+def _gates_backward(y: Array, cotangents: tuple[Array, Array]) -> tuple[Array]:
+    idle = (cotangents[0] == 0) & (cotangents[1] == 0)
+    (d_y,) = jax.vjp(_gates, y)[1](cotangents)
+    return (jnp.where(jnp.concatenate([idle, idle], axis=-1), 0, d_y),)
+
+
+_gates_of_sequence.defvjp(_gates_forward, _gates_backward)

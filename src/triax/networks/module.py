@@ -8,7 +8,7 @@ from flax import nnx
 from jaxtyping import Array, Bool
 
 from triax.networks.types import ModuleState, StatefulModuleOutput
-from triax.networks.unrolling import check_resets, map_steps, scan_steps, select
+from triax.networks.unrolling import check_sequence, map_steps, scan_steps, select
 
 
 class StatefulModule(nnx.Module, abc.ABC):
@@ -17,10 +17,23 @@ class StatefulModule(nnx.Module, abc.ABC):
     A call sees one step: leaves ``[batch, *features]``. Parameters and running statistics are variables of
     the module and have no batch axis; the carry is passed in and returned, and every leaf of it has one. A
     forward pass never writes a variable that a forward pass reads (counters of RNG streams may advance).
+
+    A subclass with a carry implements :meth:`initialize_state` and :meth:`reset_state`; one without the
+    second is refused with a ``TypeError``, since its memory would cross the ends of episodes.
     """
 
     has_parts: ClassVar[bool] = False
     """Whether a sequence can be unrolled part by part, as that of a container."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        has_carry = cls.initialize_state is not StatefulModule.initialize_state
+        if has_carry and cls.reset_state is StatefulModule.reset_state:
+            raise TypeError(
+                f"{cls.__name__} has initialize_state but no reset_state, so its carry would never be reset. "
+                "Implement reset_state(self, prev_state), the carry at the start of the next episode; if the carry "
+                "is kept on purpose, let it return prev_state."
+            )
 
     @abc.abstractmethod
     def __call__(self, module_state: ModuleState, obs: Any, rollout_extras: Any = None) -> StatefulModuleOutput:
@@ -51,9 +64,15 @@ class StatefulModule(nnx.Module, abc.ABC):
         The loss comes back as ``[time, batch]``; outputs, metrics and extras have a leading ``time`` axis.
 
         Without carry, time is folded into the batch and the layer runs once (so a scalar loss must not depend
-        on the inputs); otherwise it is scanned.
+        on the inputs); otherwise it is scanned. One thing is not as in steps: what a layer without carry writes
+        into ``nnx.BatchStat`` variables, and normalizes with, are the statistics of all steps, written once.
+
+        A sequence of no steps gives empty outputs and the carry as it was. Raises ``TypeError`` for resets
+        that are not boolean, ``ValueError`` where inputs, resets and carry do not fit together.
         """
-        check_resets(self, xs, resets)
+        check_sequence(self, state, xs, resets)
+        if not resets.shape[0]:
+            return scan_steps(self, state, xs, resets, rollout_extras)
         if not jax.tree.leaves(state):
             flat = map_steps(self, state, xs, resets, rollout_extras)
             if flat is not None:

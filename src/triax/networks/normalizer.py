@@ -29,8 +29,10 @@ class Normalizer(StatefulModule):
     by default. ``clip`` bounds the output's magnitude. Mappings become plain dicts, numbers become floats.
 
     Each call emits its input as extras; ``update_statistics`` learns from those, each sample once, and a
-    sample with a NaN or infinity in it is left out. Calls never change the statistics. To start from known
-    data rather than from ``x / 10``, call ``update_statistics`` on observations of a random policy first.
+    sample with a NaN, an infinity or a magnitude beyond some 3e14 in it (whose square would overflow in sums of
+    float32) is left out whole: it is normalized, but not learned from. Calls never change the statistics. To
+    start from known data rather than from ``x / 10``, call ``update_statistics`` on observations of a random
+    policy first.
     Sums are carried in two floats each (:mod:`triax.core.moments`): exact for constants, large offsets, 1e9
     samples.
     """

@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool
 from triax.networks.module import StatefulModule
 from triax.networks.randomness import key_chain, own_stream, reseed, split_keys
 from triax.networks.types import ModuleState, StatefulModuleOutput
-from triax.networks.unrolling import check_resets
+from triax.networks.unrolling import check_sequence
 
 
 def plain(output: Any, next_state: ModuleState = (), axes: tuple[int, ...] = ()) -> StatefulModuleOutput:
@@ -66,11 +66,15 @@ class Stochastic(Stateless):
         """Keys ``[batch]``, drawn from the module's stream."""
         return jax.random.split(self.stream(), batch_size)
 
+    def reset_state(self, prev_state: ModuleState) -> ModuleState:
+        """The same keys: noise does not repeat from episode to episode."""
+        return prev_state
+
     def unroll(
         self, state: ModuleState, xs: Any, resets: Bool[Array, "time batch"], rollout_extras: Any = None
     ) -> StatefulModuleOutput:
         """A sequence: only the keys are chained, the module runs once."""
-        check_resets(self, xs, resets)
+        check_sequence(self, state, xs, resets)
         state, keys = key_chain(state, resets.shape[0])
         return plain(jax.vmap(self._with_noise)(keys, xs), state, resets.shape)
 

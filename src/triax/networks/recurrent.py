@@ -8,11 +8,11 @@ from flax import nnx
 from jaxtyping import Array, ArrayLike, Bool, Float, Num
 
 from triax.networks.feedforward import check_features
-from triax.networks.gated import Elementwise, GRUGates, LSTMGates, Weights, gated_unroll
+from triax.networks.gated import Elementwise, GRUGates, LSTMGates, Weights, gated_unroll, sigmoid, tanh
 from triax.networks.module import StatefulModule
 from triax.networks.plain import plain
 from triax.networks.types import ModuleState, StatefulModuleOutput
-from triax.networks.unrolling import check_resets
+from triax.networks.unrolling import check_sequence
 
 Initializer = Callable[..., Any]
 
@@ -36,6 +36,9 @@ class LSTM(StatefulModule):
     ``trainable_initial_state``, at the parameters ``initial_h`` and ``initial_c`` ``[hidden]``, zero at
     first; these get gradients from every reset of a sequence, one at its first step included.
 
+    With the default functions the layer can be pickled; JAX's compiled ones (``nnx.relu``) cannot, by anything but
+    cloudpickle: give a function of your own module that calls them.
+
     ``unroll`` has a backward pass of its own, so forward-mode differentiation (``jax.jvp``) through it is
     refused. Source: Hochreiter and Schmidhuber 1997, with the forget gate of Gers et al. 2000.
     """
@@ -46,8 +49,8 @@ class LSTM(StatefulModule):
         hidden_features: int,
         rngs: nnx.Rngs,
         *,
-        gate_fn: Callable[..., Any] = nnx.sigmoid,
-        activation_fn: Callable[..., Any] = nnx.tanh,
+        gate_fn: Callable[..., Any] = sigmoid,
+        activation_fn: Callable[..., Any] = tanh,
         kernel_init: Initializer | None = None,
         recurrent_kernel_init: Initializer | None = None,
         bias_init: Initializer | None = None,
@@ -94,7 +97,7 @@ class LSTM(StatefulModule):
         self, state: ModuleState, xs: Any, resets: Bool[Array, "time batch"], rollout_extras: Any = None
     ) -> StatefulModuleOutput:
         """A sequence; only the recurrent part is scanned."""
-        check_resets(self, xs, resets)
+        check_sequence(self, state, xs, resets)
         check_features(self, xs, self.in_features)
         carry = (state[0], state[1])
         carry, hs = gated_unroll(self.gates, self._weights(), jnp.asarray(xs), resets, carry, self._initial())
@@ -124,8 +127,8 @@ class GRU(StatefulModule):
         hidden_features: int,
         rngs: nnx.Rngs,
         *,
-        gate_fn: Callable[..., Any] = nnx.sigmoid,
-        activation_fn: Callable[..., Any] = nnx.tanh,
+        gate_fn: Callable[..., Any] = sigmoid,
+        activation_fn: Callable[..., Any] = tanh,
         kernel_init: Initializer | None = None,
         recurrent_kernel_init: Initializer | None = None,
         bias_init: Initializer | None = None,
@@ -168,7 +171,7 @@ class GRU(StatefulModule):
         self, state: ModuleState, xs: Any, resets: Bool[Array, "time batch"], rollout_extras: Any = None
     ) -> StatefulModuleOutput:
         """A sequence; only the recurrent part is scanned."""
-        check_resets(self, xs, resets)
+        check_sequence(self, state, xs, resets)
         check_features(self, xs, self.in_features)
         (h,), hs = gated_unroll(self.gates, self._weights(), jnp.asarray(xs), resets, (state,), self._initial())
         return plain(hs, h, resets.shape)

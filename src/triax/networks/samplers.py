@@ -14,7 +14,7 @@ from triax.networks.feedforward import check_features
 from triax.networks.module import StatefulModule
 from triax.networks.randomness import own_stream
 from triax.networks.types import ModuleState, StatefulModuleOutput
-from triax.networks.unrolling import check_resets
+from triax.networks.unrolling import check_sequence
 
 Coefficient = float | int | nnx.Variable
 """A weight of a loss; an ``nnx.Variable`` may change without compiling anew (schedules)."""
@@ -51,7 +51,7 @@ class DrawingSampler(ActionSampler):
         self, state: ModuleState, xs: Any, resets: Bool[Array, "time batch"], rollout_extras: Any = None
     ) -> StatefulModuleOutput:
         """A sequence at once, with the keys that stepping would draw."""
-        check_resets(self, xs, resets)
+        check_sequence(self, state, xs, resets)
         return jax.vmap(self.act)(xs, rollout_extras, self._keys(resets.shape[0]))
 
     def _keys(self, steps: int) -> Array:

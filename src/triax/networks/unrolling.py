@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from triax.networks.module import StatefulModule
 
 
-def check_resets(module: Any, xs: Any, resets: Any) -> None:
-    """Refuse a sequence whose resets are missing, not boolean or not of the shape of the inputs."""
+def check_sequence(module: Any, state: ModuleState, xs: Any, resets: Any) -> None:
+    """Refuse a sequence whose resets are missing or not boolean, or that does not fit inputs or carry."""
     who = type(module).__name__
     if getattr(resets, "dtype", None) != jnp.bool_ or jnp.ndim(resets) != 2:
         got = repr(resets) if resets is None else f"{jnp.result_type(resets)}{list(jnp.shape(resets))}"
@@ -29,6 +29,14 @@ def check_resets(module: Any, xs: Any, resets: Any) -> None:
             raise ValueError(
                 f"{who}.unroll: {name} must start with [time, batch] = {list(resets.shape)}, as resets; "
                 f"got shape {list(jnp.shape(leaf))}."
+            )
+    for path, leaf in jax.tree_util.tree_leaves_with_path(state):
+        if jnp.shape(leaf)[:1] != resets.shape[1:]:
+            name = f"the carry{jax.tree_util.keystr(path)}"
+            raise ValueError(
+                f"{who}.unroll: {name} of shape {list(jnp.shape(leaf))} must start with the batch of the sequence, "
+                f"{resets.shape[1]}; leaves of the sequence are [time, batch, ...], here {list(resets.shape)}. "
+                f"Are time and batch swapped? A fresh carry is initialize_state({resets.shape[1]})."
             )
 
 
@@ -45,7 +53,12 @@ def select(flags: Bool[Array, "*axes"], on_true: Any, on_false: Any) -> Any:
 
 def fold(tree: Any) -> Any:
     """Leaves ``[time, batch, ...]`` as ``[time * batch, ...]``."""
-    return jax.tree.map(lambda leaf: jnp.reshape(leaf, (-1, *jnp.shape(leaf)[2:])), tree)
+
+    def one(leaf: Any) -> Array:
+        time, batch, *features = jnp.shape(leaf)
+        return jnp.reshape(leaf, (time * batch, *features))  # -1 cannot be told where there are no features
+
+    return jax.tree.map(one, tree)
 
 
 def unfold(tree: Any, resets: Bool[Array, "time batch"]) -> Any:
@@ -59,27 +72,28 @@ def map_steps(
     """All steps of a module without carry at once; ``None`` where a call writes variables (order matters).
 
     Time becomes part of the batch, which gives the fastest matrix products. Only a module that puts out
-    something without batch axis is taken apart, if it can be, or mapped over time instead.
+    something without batch axis is taken apart, if it can be, or mapped over time instead. Batch statistics
+    are no matter of order: they are written once, from all steps.
     """
     graphdef, variables = nnx.split(module)
-    wrote = False
 
-    def step(x: Any, extra: Any, rows: int) -> StatefulModuleOutput:
-        nonlocal wrote
+    def step(x: Any, extra: Any, rows: int) -> tuple[StatefulModuleOutput, Any]:
         net = nnx.merge(graphdef, variables, copy=True)
         out = _checked(module, state, net(state, x, extra), rows)
-        wrote = wrote or _changed(variables, nnx.state(net))
-        return out
+        return out, nnx.state(net)
 
     flat = fold((xs, extras))
-    out = step(flat[0], flat[1], resets.size)
-    if wrote:
+    out, after = step(flat[0], flat[1], resets.size)
+    wrote = _changed(variables, after)
+    if not all(issubclass(kind, nnx.BatchStat) for kind in wrote):
         return None
     if _has_batch_axes(step, flat, out, resets.size):
+        if wrote:
+            nnx.update(module, after)
         return unfold(out, resets)
-    if module.has_parts:
+    if wrote or module.has_parts:
         return None
-    return jax.vmap(lambda x, e: step(x, e, resets.shape[1]), axis_size=resets.shape[0])(xs, extras)
+    return jax.vmap(lambda x, e: step(x, e, resets.shape[1])[0], axis_size=resets.shape[0])(xs, extras)
 
 
 def _has_batch_axes(step: Any, inputs: Any, out: Any, rows: int) -> bool:
@@ -89,7 +103,7 @@ def _has_batch_axes(step: Any, inputs: Any, out: Any, rows: int) -> bool:
         return jax.ShapeDtypeStruct((rows + 1, *leaf.shape[1:]), leaf.dtype)
 
     x, extra = jax.tree.map(longer, inputs)
-    more = jax.eval_shape(lambda x, e: step(x, e, rows + 1), x, extra)
+    more = jax.eval_shape(lambda x, e: step(x, e, rows + 1)[0], x, extra)
     return all(
         a.shape[:1] == (rows,) and b.shape == (rows + 1, *a.shape[1:])
         for a, b in zip(jax.tree.leaves(out), jax.tree.leaves(more), strict=True)
@@ -111,7 +125,7 @@ def scan_steps(
         state = select(reset, net.reset_state(state), state)
         out = _checked(module, state, net(state, x, extra), reset.shape[0])
         after = nnx.split(net, nnx.Param, ...)[2]
-        wrote = wrote or _changed(variables, after)
+        wrote = wrote or bool(_changed(variables, after))
         return (out.next_state, after), out.replace(next_state=())
 
     (state, variables), outs = jax.lax.scan(step, (state, variables), (xs, resets, extras))
@@ -120,7 +134,13 @@ def scan_steps(
     return outs.replace(next_state=state)
 
 
-def _changed(before: Any, after: Any) -> bool:
+def _changed(before: Any, after: Any) -> set[type[nnx.Variable]]:
+    """The kinds of variables that a call has written."""
+    pairs = zip(nnx.to_flat_state(before), nnx.to_flat_state(after), strict=True)
+    return {type(old) for (_, old), (_, new) in pairs if _is_written(old, new)}
+
+
+def _is_written(before: Any, after: Any) -> bool:
     pairs = zip(jax.tree.leaves(before), jax.tree.leaves(after), strict=True)
     return any(old is not new for old, new in pairs)
 

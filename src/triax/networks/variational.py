@@ -11,7 +11,7 @@ from triax.networks.feedforward import check_features
 from triax.networks.module import StatefulModule
 from triax.networks.randomness import key_chain, own_stream, split_keys
 from triax.networks.types import ModuleState, StatefulModuleOutput
-from triax.networks.unrolling import check_resets
+from triax.networks.unrolling import check_sequence
 
 
 class VariationalBottleneck(StatefulModule):
@@ -45,11 +45,15 @@ class VariationalBottleneck(StatefulModule):
         """Keys ``[batch]``, drawn from the module's own stream."""
         return jax.random.split(self.stream(), batch_size)
 
+    def reset_state(self, prev_state: ModuleState) -> ModuleState:
+        """The same keys: noise does not repeat from episode to episode."""
+        return prev_state
+
     def unroll(
         self, state: ModuleState, xs: Any, resets: Bool[Array, "time batch"], rollout_extras: Any = None
     ) -> StatefulModuleOutput:
         """A sequence: only the keys are chained."""
-        check_resets(self, xs, resets)
+        check_sequence(self, state, xs, resets)
         keys, noise_keys = key_chain(state, resets.shape[0])
         z, loss, metrics = self.encode(xs, noise_keys)
         return StatefulModuleOutput(keys, z, loss, metrics)
@@ -103,6 +107,9 @@ class AR1VariationalBottleneck(VariationalBottleneck):
         self, state: ModuleState, xs: Any, resets: Bool[Array, "time batch"], rollout_extras: Any = None
     ) -> StatefulModuleOutput:
         """A sequence: only the keys are chained."""
+        check_sequence(self, state, xs, resets)
+        if not resets.shape[0]:
+            return StatefulModule.unroll(self, state, xs, resets)
         out = super().unroll(state["keys"], xs, resets)
         z = out.output
         last_z = jnp.concatenate([state["last_z"][None], z[:-1]])

@@ -224,7 +224,7 @@ def test_the_cycle_is_named_at_once_without_innocent_nodes():  # F35
         (lambda g: g.add_population("z", 0), "size of 'z' must be at least 1; got 0"),
         (lambda g: g.add_output("z", 2, output_to="out"), "'out' and 'z' both give the output 'out'"),
         (lambda g: g.connect("a", "q"), r"no node 'q'; there are \['a', 'b'"),
-        (lambda g: g.connect("a", "b", delay=-1), "delay of a -> b must not be negative; got -1"),
+        (lambda g: g.connect("a", "b", delay=-1), "delay of a -> b must be at least 0; got -1"),
         (lambda g: g.connect("a", "b", transform=nnx.relu, delay=1, reciprocal=True), "cannot share a transform"),
         (lambda g: PopulationGraph(nnx.Rngs(0)).finalize(), "at least one output is needed"),
     ],
@@ -282,3 +282,16 @@ def test_groups_are_what_reaches_each_other_in_a_forward_order(pairs):
 
 def test_ties_keep_the_order_of_insertion():
     assert topological_order("cab", [Edge("", "b", "c", 0)]) == ("a", "b", "c")
+
+
+def test_an_input_without_a_key_takes_the_whole_observation():
+    g = PopulationGraph(nnx.Rngs(0))
+    g.add_input("eye", 3, output_to="y")
+    g.finalize()
+    x = jnp.arange(6.0).reshape(2, 3)
+    state = g.initialize_state(2)
+    np.testing.assert_array_equal(g(state, x).output["y"], x)
+    with pytest.raises(ValueError, match=r"'eye' takes \[2, 3\] from the whole observation .*; got \[2, 4\]"):
+        g(state, jnp.ones((2, 4)))
+    with pytest.raises(ValueError, match=r"the whole observation .*; got a tree, .*'a'"):
+        g(state, {"a": x})

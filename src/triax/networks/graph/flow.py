@@ -14,7 +14,7 @@ from triax.networks.history import Past, push
 from triax.networks.module import StatefulModule
 from triax.networks.reshaping import select_part
 from triax.networks.types import ACTIVATION_KEY, ModuleState, SizeError, StatefulModuleOutput
-from triax.networks.unrolling import check_resets, fold, scan_steps, unfold
+from triax.networks.unrolling import fold, scan_steps, unfold
 
 
 class Group(StatefulModule):
@@ -108,7 +108,6 @@ class Flow:
         self, state: ModuleState, xs: Any, resets: Bool[Array, "time batch"], extras: Any
     ) -> StatefulModuleOutput:
         """A sequence, group by group: a node that is in no loop runs over all steps at once."""
-        check_resets(self, xs, resets)
         sums = {name: self._external(name, xs, resets.shape) for name in self.nodes}
         buffers, states, given = self._unpack(state, extras)
         pasts: dict[str, Past] = {}
@@ -158,11 +157,11 @@ class Flow:
         if node.input_from is None:
             return jnp.zeros(want)
         part = select_part("PopulationGraph", f"the node {name!r}", node.input_from, obs)
-        if jnp.shape(part) != want:
-            raise ValueError(
-                f"PopulationGraph: the node {name!r} takes {list(want)} from {node.input_from!r}; "
-                f"got {list(jnp.shape(part))}."
-            )
+        is_array = jax.tree_util.all_leaves([part])
+        if not is_array or jnp.shape(part) != want:
+            source = repr(node.input_from) if node.input_from else "the whole observation (no input_from was given)"
+            got = list(jnp.shape(part)) if is_array else f"a tree, {jax.tree.structure(part)}"
+            raise ValueError(f"PopulationGraph: the node {name!r} takes {list(want)} from {source}; got {got}.")
         return jnp.asarray(part)
 
     def _unpack(self, state: ModuleState, extras: Any) -> tuple[dict, dict, dict]:

@@ -11,12 +11,14 @@ from flax import nnx
 from jaxtyping import Array, Bool
 
 from triax.core.keys import fold_name
+from triax.core.numbers import check_count
 from triax.networks.feedforward import Dense
 from triax.networks.graph.flow import Flow
 from triax.networks.graph.parts import Connection, Edge, Population, components, shortest_path, topological_order
 from triax.networks.module import StatefulModule
 from triax.networks.plain import as_module
 from triax.networks.types import ModuleState, StatefulModuleOutput
+from triax.networks.unrolling import check_sequence
 
 
 class PopulationGraph(StatefulModule):
@@ -65,12 +67,12 @@ class PopulationGraph(StatefulModule):
         name: str,
         size: int,
         *,
-        input_from: str | tuple,
+        input_from: str | tuple = (),
         activation: Callable[..., Any] | None = None,
         output_to: str | None = None,
     ) -> None:
         """A node that adds ``observation[input_from]``, ``[batch, size]``; a tuple is a path of keys and
-        indices.
+        indices, and the empty one, the default, the whole observation.
 
         With ``output_to`` it is an output, too.
         """
@@ -107,8 +109,7 @@ class PopulationGraph(StatefulModule):
         self._check_open()
         if reciprocal and transform is not None:
             raise ValueError("PopulationGraph: a reciprocal connection cannot share a transform. Connect twice.")
-        if delay < 0:
-            raise ValueError(f"PopulationGraph: the delay of {src} -> {dst} must not be negative; got {delay}.")
+        delay = check_count("PopulationGraph", f"the delay of {src} -> {dst}", delay, low=0)
         for name in (src, dst):
             if name not in self._nodes():
                 raise ValueError(f"PopulationGraph: no node {name!r}; there are {list(self._nodes())}.")
@@ -138,8 +139,7 @@ class PopulationGraph(StatefulModule):
         self._check_open()
         if node.name in self._nodes():
             raise ValueError(f"PopulationGraph: there is a node {node.name!r} already.")
-        if node.size < 1:
-            raise ValueError(f"PopulationGraph: the size of {node.name!r} must be at least 1; got {node.size}.")
+        check_count("PopulationGraph", f"the size of {node.name!r}", node.size)
         for other in self.populations:
             if node.output_to is not None and other.output_to == node.output_to:
                 raise ValueError(
@@ -183,6 +183,9 @@ class PopulationGraph(StatefulModule):
         self, state: ModuleState, xs: Any, resets: Bool[Array, "time batch"], rollout_extras: Any = None
     ) -> StatefulModuleOutput:
         """A sequence; only groups of nodes that reach each other are scanned."""
+        check_sequence(self, state, xs, resets)
+        if not resets.shape[0]:
+            return super().unroll(state, xs, resets, rollout_extras)
         return self._flow().sequence(state, xs, resets, rollout_extras)
 
     def initialize_state(self, batch_size: int) -> ModuleState:

@@ -54,7 +54,7 @@ def select(flags: Bool[Array, "*axes"], on_true: Any, on_false: Any) -> Any:
 def fold(tree: Any) -> Any:
     """Leaves ``[time, batch, ...]`` as ``[time * batch, ...]``."""
 
-    def one(leaf: Any) -> Array:
+    def one(leaf: Any) -> Any:
         time, batch, *features = jnp.shape(leaf)
         return jnp.reshape(leaf, (time * batch, *features))  # -1 cannot be told where there are no features
 

@@ -2,6 +2,7 @@
 
 from triax import (
     agents,
+    algorithms,
     envs,
     experience_replay,
     functions,
@@ -49,8 +50,12 @@ __getattr__ = refuse_moved(
     {
         name: f"triax.{package.__name__.rpartition('.')[2]}.{name}"
         for package in (
+            agents,
+            algorithms,
             experience_replay,
+            loops,
             model_updaters,
+            networks,
             policy_objectives,
             proba_dists,
             regularizers,
@@ -78,6 +83,7 @@ __all__ = [
     "V",
     "__version__",
     "agents",
+    "algorithms",
     "envs",
     "experience_replay",
     "functions",

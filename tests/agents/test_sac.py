@@ -100,7 +100,7 @@ def test_an_update_is_that_of_the_paper():
     stepped = adam_step(critic_loss, critics, 3e-3)
     np.testing.assert_allclose(metrics["loss"], critic_loss(critics), rtol=1e-4)
     np.testing.assert_allclose(metrics["actor_loss"], actor_loss(actor), rtol=1e-4)
-    np.testing.assert_allclose(metrics["grads_norm"], optax.global_norm(jax.grad(critic_loss)(critics)), rtol=1e-4)
+    np.testing.assert_allclose(metrics["grads_norm"], optax.tree.norm(jax.grad(critic_loss)(critics)), rtol=1e-4)
     close(new.critics.params, stepped)
     close(new.actor.params, adam_step(actor_loss, actor, 2e-3))
     close(new.targets.params, jax.tree.map(lambda t, o: 0.9 * t + 0.1 * o, targets, stepped))

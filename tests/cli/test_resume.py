@@ -1,6 +1,7 @@
 """``triax resume`` goes on as if nothing had happened."""
 
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -10,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from triax.agents import DQN
 from triax.runs import Run, load_state
 from triax.runs.lock import FolderLock
 
@@ -61,6 +63,8 @@ def test_a_run_killed_in_a_step_and_again_while_writing_ends_as_an_unbroken_one(
     first = Run.open(path)
     assert first.record.state == "unfinished"
     assert 0 < (before := first.states.latest_step()) < 250
+    assert run("evaluate", path, "--last", "--episodes", 1) == 0
+    assert f"weights of step {before}:" in capsys.readouterr().out
     killed("while-writing", 5, "resume", path)
     second = Run.open(path)
     assert list((path / "states").glob(".*.tmp"))  # half-written
@@ -74,6 +78,24 @@ def test_a_run_killed_in_a_step_and_again_while_writing_ends_as_an_unbroken_one(
     assert (record.state, record.step, len(record.sessions)) == ("finished", 600, 3)
     assert [session.from_step for session in record.sessions] == sorted({s.from_step for s in record.sessions})
     assert not list((path / "states").glob(".*.tmp"))
+
+
+def test_a_run_stopped_by_ctrl_c_ends_as_an_unbroken_one(tmp_path, unbroken, monkeypatch, capsys):
+    path, observe = tmp_path / "stopped", DQN.observe
+
+    def interrupted(self, *arguments):
+        if self.step == 200:
+            os.kill(os.getpid(), signal.SIGINT)
+        return observe(self, *arguments)
+
+    monkeypatch.setattr(DQN, "observe", interrupted)
+    assert run(*TRAIN, "--run-dir", path) == 130
+    monkeypatch.undo()
+    assert f"go on with: triax resume {path}" in capsys.readouterr().out
+    record = Run.open(path).record
+    assert (record.state, record.step) == ("stopped", 201)
+    assert run("resume", path) == 0
+    assert_same_run(path, unbroken)
 
 
 def test_a_finished_run_trains_longer_from_its_last_state_as_it_does_from_its_beginning(tmp_path, copied):

@@ -154,6 +154,8 @@ def test_overwriting_leaves_nothing_of_the_earlier_run(tmp_path, capsys):
         ("--eval-every", 0),
         ("--batch-size", 0),
         ("--total-steps", 0),
+        ("--checkpoint-every", -1),
+        ("--checkpoint-every", "nan"),
         ("--learning-rate", -1),
         ("--learning-rate", "inf"),
         ("--hidden", 0),
@@ -193,8 +195,12 @@ def test_help_describes_the_program_and_its_arguments(capsys):
     assert "Reinforcement learning on JAX" in capsys.readouterr().out
     assert run("train", "dqn", "--help") == 0
     assert "usage: triax train dqn [-h] [DQN OPTIONS] ENV" in capsys.readouterr().out
-    assert run("evaluate", "--help") == 0
-    assert "usage: triax evaluate [-h] RUN" in capsys.readouterr().out
+    usages = {"evaluate": "[-h] RUN", "resume": "[-h] RUN", "video": "[-h] [VIDEO OPTIONS] RUN", "list": "[-h] [DIR]"}
+    for command, said in usages.items():
+        assert run(command, "--help") == 0
+        assert f"usage: triax {command} {said}" in capsys.readouterr().out
+    assert run("plot", "--help") == 0
+    assert "RUN..." in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("goal", "said"), [("1", "(goal of 1 reached)"), ("1e6", "(goal of 1e+06 not reached)")])

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from gymnasium.spaces import Discrete
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
-from triax.agents.descent import flat_adam
+from triax.agents.descent import swept_adam
 from triax.agents.off_policy import (
     PRIORITIES,
     Factory,
@@ -219,7 +219,7 @@ def _q_function(network: Factory, env: Any, config: QLearningConfig) -> Any:
 
 def _rule(q: Any, config: QLearningConfig) -> Any:
     q_targ = q.copy()
-    options: dict[str, Any] = {"q_targ": q_targ, "optimizer": flat_adam(config.max_grad_norm)}
+    options: dict[str, Any] = {"q_targ": q_targ, "optimizer": swept_adam(config.max_grad_norm)}
     if config.rule == "expected_sarsa":
         options["pi_targ"] = EpsilonGreedy(q_targ)
     if config.rule == "soft":

@@ -73,6 +73,14 @@ def make_stateful_rule():
 # ------------------------------------------------------------------ steps that are not finite
 
 
+def test_a_loss_that_overflows_is_only_reported_where_its_gradient_is_right():
+    rule = make_rule(optimizer=optax.sgd(0.1))  # huber: each error pulls with force one
+    metrics = rule.update(batch(Rn=np.full(5, 3e38, np.float32)))
+    rule.raise_if_not_finite()
+    assert np.isinf(metrics["QLearning/loss"]) and np.isfinite(metrics["QLearning/grads_norm"])
+    assert not np.array_equal(weight_of(rule.q), W1) and np.isfinite(weight_of(rule.q)).all()
+
+
 @pytest.mark.parametrize("bad", [np.nan, np.inf, 1e30], ids=["NaN", "infinite", "huge"])
 def test_a_step_that_is_not_finite_changes_nothing_and_the_next_call_says_so(bad):  # F48, F49
     rule = make_rule(loss_function=mse)

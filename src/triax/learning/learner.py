@@ -67,6 +67,8 @@ def make_learner(loss: Loss, optimizer: optax.GradientTransformation, *, prefix:
 
     A step is left out when the norm of the gradients is not finite (NaN, infinity, or a sum of squares that overflows,
     which would leave Adam's second moments infinite for good), or when new weights or function state would not be.
+    The loss is not looked at: it is only reported, and may overflow where its gradient is right, as that of ``huber``
+    does in a mean of huge errors, each of which pulls with force one.
     """
 
     def init(params: Any) -> PyTree:

@@ -33,9 +33,9 @@ U = TypeVar("U", bound="Updater")
 class Updater(Sealed):
     """Trains one approximator on batches. Subclasses give the loss; everything else is here.
 
-    Each public method makes one jitted call. A step whose gradients are not finite changes nothing; since nothing
-    waits for the device, the ``NonFiniteError`` that tells so comes with the next call of any method, or of
-    ``raise_if_not_finite``.
+    Each public method makes one jitted call. A step whose gradients are not finite changes nothing, whatever the loss
+    is; since nothing waits for the device, the ``NonFiniteError`` that tells so comes with the next call of any
+    method, or of ``raise_if_not_finite``.
 
     The functions that a rule works with are fixed; their weights and all numbers may change at any time.
 

@@ -48,6 +48,13 @@ def test_a_step_that_is_not_finite_changes_nothing(batch, context):
     jax.tree.map(np.testing.assert_array_equal, (step.weights, step.moments), (weights, moments))
 
 
+def test_a_function_state_that_was_infinite_before_stops_nothing():
+    """Such as the smallest value so far."""
+    taken = Descent(loss)
+    weights = Weights(PARAMS, {"mean": jnp.array([jnp.inf, 0.0])})
+    assert taken.step(weights, taken.init(PARAMS), jnp.float32(0.1), None, 1.0, 1.0).finite
+
+
 def test_packing_keeps_dtypes_and_leaves_large_trees_alone():
     tree = {"half": jnp.ones((2, 3), jnp.float16), "single": jnp.arange(4.0)}
     assert packed(tree).shape == (10,)

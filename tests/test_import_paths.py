@@ -45,6 +45,6 @@ def test_importing_triax_imports_nothing_that_only_some_calls_need():
 
 def test_a_name_asked_of_the_wrong_module_is_told_its_own():
     with pytest.raises(AttributeError, match=r"Use triax\.agents\.PPOAgent"):
-        triax.PPOAgent  # noqa: B018
+        triax.PPOAgent
     with pytest.raises(AttributeError, match=r"Use triax\.networks\.LSTM"):
-        triax.LSTM  # noqa: B018
+        triax.LSTM

@@ -214,7 +214,7 @@ def test_coefficients_come_from_the_config_when_resuming(unbroken):
     assert result.total_iterations == 5
     agent = result.training_state.loop.agent
     assert agent.numbers.clip_range == np.float32(0.3)
-    assert agent.optimizer_state.hyperparams["learning_rate"] == np.float32(2e-2)
+    assert agent.numbers.learning_rate == np.float32(2e-2)
 
 
 @pytest.mark.parametrize("saved", [False, True])

@@ -9,16 +9,17 @@ from flax import nnx
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from triax.agents.action_heads import Head, expose_heads, is_head, kl_divergence, negative_log_likelihood
+from triax.agents.descent import Descent
 from triax.agents.distillation_config import DistillationAgentConfig
 from triax.agents.interface import Rollout
 from triax.agents.logging_level import LoggingLevel, summarize
-from triax.agents.ppo_config import make_optimizer
+from triax.agents.off_policy import Weights
 from triax.agents.ppo_loss import weighted_mean
 from triax.agents.ppo_network import Networks, PPONetwork
 from triax.core.keys import Key, fold_name
 from triax.core.modules import write_into
 from triax.core.trees import copy_arrays
-from triax.learning.learner import LossOutput, make_learner
+from triax.learning.learner import LossOutput
 from triax.networks import ActionSampler, PPONetworkOutput, StatefulModule, StatefulModuleOutput
 from triax.networks.unrolling import fold
 
@@ -31,6 +32,8 @@ class DistillationState(NamedTuple):
     optimizer_state: PyTree
     teacher: Networks
     """Never changed."""
+    learning_rate: Float[Array, ""]
+    """The step size; with an optimizer of one's own what multiplies its updates, 1 at first."""
 
 
 class DistillationExtras(NamedTuple):
@@ -81,8 +84,9 @@ class Distillation:
         self._student, networks = PPONetwork.of(student)
         self._given = networks, teacher_networks
         self._optimizer = optimizer
-        chosen = optimizer or make_optimizer(config.learning_rate, config.gradient_clipping, config.weight_decay)
-        self._learner = make_learner(self._learner_loss, chosen, prefix="distillation")
+        self._descent = Descent(
+            self._learner_loss, config.gradient_clipping, weight_decay=config.decay, optimizer=optimizer
+        )
 
     def __eq__(self, other: object) -> bool:
         return self._structure == other._structure if isinstance(other, Distillation) else NotImplemented
@@ -92,14 +96,16 @@ class Distillation:
 
     @property
     def _structure(self) -> tuple:
-        return self._teacher, self._student, self.config, self._optimizer
+        return self._teacher, self._student, self.config.structure, self._optimizer
 
     # ------------------------------------------------------------------ the interface
 
     def init(self, key: Key) -> DistillationState:
         """The networks as they were given, copied; ``key`` draws nothing."""
         student, teacher = copy_arrays(self._given)
-        return DistillationState(student, self._learner.init(student.params), teacher)
+        rate = 1.0 if self._optimizer is not None else self.config.learning_rate
+        moments = self._descent.init(student.params)
+        return DistillationState(student, moments, teacher, jnp.asarray(rate, jnp.float32))
 
     def initial_carry(self, state: DistillationState, batch_size: int, key: Key) -> dict[str, PyTree]:
         """``{"student", "teacher"}``."""
@@ -152,17 +158,17 @@ class Distillation:
             )
         replayed = _what_updates_read(experience)
 
-        def update(carry: tuple, inputs: tuple) -> tuple:
+        def update(carry: dict[str, PyTree], inputs: tuple) -> tuple:
             rows, rng = inputs
-            networks, optimizer_state = carry
-            return self._update(networks, optimizer_state, state.teacher, replayed.environments(rows), rng)
+            return self._update(state._replace(**carry), replayed.environments(rows), rng)
 
-        start = state.networks, state.optimizer_state
+        start = {"networks": state.networks, "optimizer_state": state.optimizer_state}
         schedule = self._schedule(batch, fold_name(key, "minibatches"))
-        (networks, optimizer_state), (metrics, finite) = jax.lax.scan(update, start, schedule)
+        learned, (metrics, finite) = jax.lax.scan(update, start, schedule)
+        state = state._replace(**learned)
         extras = experience.extras.network
-        networks = self._student.learn_statistics(networks, extras, fold_name(key, "statistics"))
-        return DistillationState(networks, optimizer_state, state.teacher), self._metrics(metrics, finite)
+        networks = self._student.learn_statistics(state.networks, extras, fold_name(key, "statistics"))
+        return state._replace(networks=networks), self._metrics(metrics, finite)
 
     # ------------------------------------------------------------------ beside the interface
 
@@ -198,12 +204,12 @@ class Distillation:
         rows = jax.vmap(lambda k: jax.random.permutation(k, batch))(shuffles)
         return rows.reshape(updates, -1), jax.random.split(fold_name(key, "noise"), updates)
 
-    def _update(
-        self, networks: Networks, optimizer_state: PyTree, teacher: Networks, rollout: Rollout, key: Key
-    ) -> tuple:
-        step = self._learner.step(*networks, optimizer_state, key, teacher, rollout)
-        metrics = {"losses": step.metrics["losses"], "grad_norm": step.metrics["distillation/grads_norm"]}
-        return (Networks(step.params, step.function_state), step.optimizer_state), (metrics, jnp.all(step.finite))
+    def _update(self, state: DistillationState, rollout: Rollout, key: Key) -> tuple[dict[str, PyTree], tuple]:
+        weights, rate = Weights(*state.networks), state.learning_rate
+        step = self._descent.step(weights, state.optimizer_state, rate, key, state.teacher, rollout)
+        learned = {"networks": Networks(*step.weights), "optimizer_state": step.moments}
+        metrics = {"losses": step.metrics["losses"], "grad_norm": step.metrics["grads_norm"]}
+        return learned, (metrics, step.finite)
 
     def _learner_loss(self, params: dict, variables: dict, rng: Key, teacher: Networks, batch: Rollout) -> tuple:
         loss, parts = self.loss(Networks(params, variables), teacher, batch, rng)

@@ -1,8 +1,9 @@
 """How a student learns from a teacher."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from triax.agents.logging_level import LoggingLevel
+from triax.agents.ppo_config import decay_of
 from triax.core.numbers import check_count, check_number
 
 LOSSES = ("kl", "sample", "mode")
@@ -47,3 +48,14 @@ class DistillationAgentConfig:
             check_number(who, "each of logging_percentiles", level, low=0, high=100)
         if self.logging_percentiles is not None:
             object.__setattr__(self, "logging_percentiles", tuple(map(float, self.logging_percentiles)))
+
+    @property
+    def decay(self) -> float:
+        """The weight decay as a number."""
+        return decay_of(self.weight_decay)
+
+    @property
+    def structure(self) -> tuple:
+        """What programs are compiled for: everything but the learning rate, also of a config that says more."""
+        names = [field.name for field in fields(DistillationAgentConfig) if field.name != "learning_rate"]
+        return tuple(getattr(self, name) for name in names)

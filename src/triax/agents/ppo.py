@@ -9,15 +9,17 @@ import optax
 from flax import nnx
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
+from triax.agents.descent import Descent
 from triax.agents.interface import Rollout
 from triax.agents.logging_level import LoggingLevel, summarize
-from triax.agents.ppo_config import PPOAgentConfig, PPONumbers, make_optimizer
+from triax.agents.off_policy import Weights
+from triax.agents.ppo_config import PPOAgentConfig, PPONumbers
 from triax.agents.ppo_loss import PPOLosses, Targets, make_targets, normalize, ppo_losses
 from triax.agents.ppo_network import Networks, PPONetwork
 from triax.core.keys import Key, as_raw_key, fold_name
 from triax.core.modules import write_into
 from triax.core.trees import copy_arrays
-from triax.learning.learner import LossOutput, make_learner
+from triax.learning.learner import LossOutput
 from triax.networks import PPONetworkOutput
 
 
@@ -55,13 +57,13 @@ class PPOAgent:
     trajectories, replayed from the memory at the start of the rollout, or from a fresh one where an episode starts
     there. Statistics of normalizers are learned once, after all updates.
 
-    Agents of one structure and config are equal, so that compiled loops are shared.
+    Agents of one structure are equal, whatever their weights and numbers, so that compiled loops are shared.
 
     Args:
         network: a ``StatefulModule`` to begin with, which is copied; or what makes one from ``nnx.Rngs``, for agents
             that draw their weights from the key of ``init``.
         config: how it learns.
-        optimizer: instead of Adam by ``config``; a learning rate in ``inject_hyperparams`` state can be swept.
+        optimizer: instead of Adam by ``config``.
     """
 
     def __init__(
@@ -77,8 +79,7 @@ class PPOAgent:
         self._network, networks = PPONetwork.of(first)
         self._given = networks if self._factory is None else None
         self._optimizer = optimizer
-        chosen = optimizer or make_optimizer(config.learning_rate, config.gradient_clipping, config.weight_decay)
-        self._learner = make_learner(self._loss, chosen, prefix="ppo")
+        self._descent = Descent(self._loss, config.gradient_clipping, weight_decay=config.decay, optimizer=optimizer)
 
     def __eq__(self, other: object) -> bool:
         return self._structure == other._structure if isinstance(other, PPOAgent) else NotImplemented
@@ -88,7 +89,7 @@ class PPOAgent:
 
     @property
     def _structure(self) -> tuple:
-        return self._network, self.config, self._optimizer
+        return self._network, self.config.structure, self._optimizer
 
     # ------------------------------------------------------------------ the interface
 
@@ -99,7 +100,10 @@ class PPOAgent:
         else:
             rngs = nnx.Rngs(jax.random.wrap_key_data(as_raw_key(key)))
             networks = PPONetwork.of(self._factory(rngs))[1]
-        return PPOState(networks, self._learner.init(networks.params), PPONumbers.of(self.config))
+        numbers = PPONumbers.of(self.config)
+        if self._optimizer is not None:
+            numbers = numbers._replace(learning_rate=jnp.ones((), jnp.float32))
+        return PPOState(networks, self._descent.init(networks.params), numbers)
 
     def initial_carry(self, state: PPOState, batch_size: int, key: Key) -> PyTree:
         """The memory at the start of an episode."""
@@ -149,16 +153,14 @@ class PPOAgent:
     def with_numbers(self, state: PPOState, **numbers: Any) -> PPOState:
         """The state with other ``learning_rate``, ``clip_range``, ``gae_lambda`` and so on, also those of a ``vmap``.
 
-        Raises ``ValueError`` for a name that the config leaves ``None``, or that is none of ``PPONumbers``.
+        With an optimizer of your own ``learning_rate`` multiplies its updates, and is 1 at first. Raises ``ValueError``
+        for a name that the config leaves ``None``, or that is none of ``PPONumbers``.
         """
-        optimizer_state = state.optimizer_state
-        if "learning_rate" in numbers:
-            optimizer_state = optax.tree_utils.tree_set(optimizer_state, learning_rate=numbers.pop("learning_rate"))
         known = [name for name, value in state.numbers._asdict().items() if value is not None]
         if unknown := set(numbers) - set(known):
-            raise ValueError(f"PPO: numbers must be learning_rate or of {known}; got {sorted(unknown)}.")
+            raise ValueError(f"PPO: numbers must be of {known}; got {sorted(unknown)}.")
         changed = {name: jnp.asarray(value, jnp.float32) for name, value in numbers.items()}
-        return state._replace(optimizer_state=optimizer_state, numbers=state.numbers._replace(**changed))
+        return state._replace(numbers=state.numbers._replace(**changed))
 
     def write_into(self, network: nnx.Module, state: PPOState) -> None:
         """Give a network of this structure, in place, what was learned."""
@@ -213,10 +215,10 @@ class PPOAgent:
 
     def _update(self, state: PPOState, batch: Minibatch, key: Key) -> tuple[PPOState, PPOLosses, Array, Array]:
         """``(state, losses, norm of the gradients, 1 if they were finite)``."""
-        networks = state.networks
-        step = self._learner.step(*networks, state.optimizer_state, key, state.numbers, batch)
-        after = state._replace(networks=networks._replace(params=step.params), optimizer_state=step.optimizer_state)
-        return after, step.metrics["losses"], step.metrics["ppo/grads_norm"], jnp.all(step.finite).astype(jnp.float32)
+        weights, numbers = Weights(*state.networks), state.numbers
+        step = self._descent.step(weights, state.optimizer_state, numbers.learning_rate, key, numbers, batch)
+        after = PPOState(Networks(*step.weights), step.moments, numbers)
+        return after, step.metrics["losses"], step.metrics["grads_norm"], step.finite.astype(jnp.float32)
 
     def _loss(self, params: dict, variables: dict, rng: Key, numbers: PPONumbers, batch: Minibatch) -> tuple:
         rollout, targets = batch

@@ -1,10 +1,9 @@
 """How agents that learn from rollouts learn: PPO, and A2C and REINFORCE as cases of it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
-import optax
 from jaxtyping import Array, Float
 
 from triax.agents.logging_level import LoggingLevel
@@ -68,6 +67,17 @@ class PPOAgentConfig:
         if self.logging_percentiles is not None:
             object.__setattr__(self, "logging_percentiles", tuple(map(float, self.logging_percentiles)))
 
+    @property
+    def decay(self) -> float:
+        """The weight decay as a number."""
+        return decay_of(self.weight_decay)
+
+    @property
+    def structure(self) -> tuple:
+        """What programs are compiled for: everything but the values of ``PPONumbers``."""
+        values = {field.name: getattr(self, field.name) for field in fields(PPOAgentConfig)}
+        return tuple(value is None if name in PPONumbers._fields else value for name, value in values.items())
+
     @classmethod
     def a2c(cls, **changes: Any) -> Any:
         """Advantage actor-critic (Mnih et al. 2016, arXiv:1602.01783): PPO with one update for each rollout."""
@@ -88,6 +98,7 @@ Number = Float[Array, ""]
 class PPONumbers(NamedTuple):
     """The numbers of a config that may change, or differ between agents of one ``vmap``, without compiling anew."""
 
+    learning_rate: Number
     discounting_factor: Number
     gae_lambda: Number
     clip_range: Number
@@ -103,13 +114,6 @@ class PPONumbers(NamedTuple):
         return cls(**(numbers | given))
 
 
-def make_optimizer(
-    learning_rate: float, gradient_clipping: float | None = None, weight_decay: bool | float | None = None
-) -> optax.GradientTransformation:
-    """Adam or AdamW, with the learning rate in its state: ``inject_hyperparams`` of optax."""
-    if weight_decay is None:
-        adam = optax.inject_hyperparams(optax.adam)(learning_rate=learning_rate)
-    else:
-        decay = {} if weight_decay is True else {"weight_decay": float(weight_decay)}
-        adam = optax.inject_hyperparams(optax.adamw, static_args=("weight_decay",))(learning_rate, **decay)
-    return adam if gradient_clipping is None else optax.chain(optax.clip_by_global_norm(gradient_clipping), adam)
+def decay_of(weight_decay: bool | float | None) -> float:
+    """AdamW's decay, 0 for Adam; ``True`` is optax's default."""
+    return 1e-4 if weight_decay is True else float(weight_decay or 0.0)

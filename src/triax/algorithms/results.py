@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
-import jax
 import numpy as np
 from flax import nnx
 from jaxtyping import PyTree, UInt8
@@ -81,8 +80,8 @@ def _(training_state: TrainingState) -> tuple[PyTree, dict[str, Any]]:
 @unpack.register
 def _(like: TrainingState, tree: PyTree, facts: Mapping[str, Any]) -> TrainingState:
     networks = type(like.loop.agent.networks)(**tree[NETWORKS])
-    optimizer_state = _with_learning_rate_of(like.optimizer, tree["optimizer"])
-    agent = like.loop.agent._replace(networks=networks, optimizer_state=optimizer_state)
+    # Coefficients, the learning rate too, are those of today's config.
+    agent = like.loop.agent._replace(networks=networks, optimizer_state=tree["optimizer"])
     loop = like.loop._replace(agent=agent, acting=tree["acting"], iteration=tree["iteration"], key=tree["loop_key"])
     return TrainingState(
         like.networks,
@@ -91,14 +90,6 @@ def _(like: TrainingState, tree: PyTree, facts: Mapping[str, Any]) -> TrainingSt
         facts["steps_taken"],
         facts["iterations"],
         tuple(map(dict, facts["eval_history"])),
-    )
-
-
-def _with_learning_rate_of(like: PyTree, optimizer_state: PyTree) -> PyTree:
-    """The config says how fast to go on, the state from where."""
-    rate = jax.tree_util.GetAttrKey("hyperparams"), jax.tree_util.DictKey("learning_rate")
-    return jax.tree_util.tree_map_with_path(
-        lambda path, own, other: other if path[-2:] == rate else own, optimizer_state, like
     )
 
 

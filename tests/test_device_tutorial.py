@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ PAGE = Path(__file__).parent.parent / "docs" / "tutorials" / "device.md"
 def test_the_page_runs_prints_what_it_says_and_learns_with_memory(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     code = "\n".join(re.findall(r"```python\n(.*?)```", PAGE.read_text(), flags=re.DOTALL))
-    names = {}
+    names: dict[str, Any] = {}
     exec(compile(code, str(PAGE), "exec"), names)
     promised = re.findall(r"print\(.*\)  # (.*)", code)
     lines = capsys.readouterr().out.splitlines()

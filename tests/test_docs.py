@@ -4,6 +4,7 @@ import importlib
 import re
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -60,7 +61,7 @@ def test_pages_stand_on_their_own(page):
 def test_the_new_programs_of_the_migration_pages_run(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     code = "\n".join(re.findall(r"```python\n(.*?)```", (MIGRATING / name).read_text(), flags=re.DOTALL))
-    names = {}
+    names: dict[str, Any] = {}
     exec(compile(code, name, "exec"), names)
     assert names["buffer"] if "buffer" in names else names["result"].total_steps == 640
 

@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,7 @@ BLOCKS = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
 
 def test_every_block_runs_and_prints_what_it_says(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    session = {"__name__": "readme"}
+    session: dict[str, Any] = {"__name__": "readme"}
     for number, block in enumerate(BLOCKS):
         exec(compile(block, f"README block {number}", "exec"), session)
     printed = capsys.readouterr().out.splitlines()

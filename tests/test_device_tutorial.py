@@ -1,25 +1,19 @@
 """The code blocks of docs/tutorials/device.md run, print what the page says, and learn what it is about."""
 
-import re
-from pathlib import Path
-from typing import Any
-
 import pytest
 
+from pages import promised_lines, run
 from quick_compilation import compile_module_quickly  # noqa: F401 (a fixture)
 
-PAGE = Path(__file__).parent.parent / "docs" / "tutorials" / "device.md"
+PAGE = "docs/tutorials/device.md"
 
 
 @pytest.mark.slow
 def test_the_page_runs_prints_what_it_says_and_learns_with_memory(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    code = "\n".join(re.findall(r"```python\n(.*?)```", PAGE.read_text(), flags=re.DOTALL))
-    names: dict[str, Any] = {}
-    exec(compile(code, str(PAGE), "exec"), names)
-    promised = re.findall(r"print\(.*\)  # (.*)", code)
-    lines = capsys.readouterr().out.splitlines()
-    assert len(promised) == 5 and [line for line in lines if line in promised] == promised
+    names = run(PAGE)
+    promised, printed = promised_lines(PAGE), capsys.readouterr().out.splitlines()
+    assert len(promised) == 5 and [line for line in printed if line in promised] == promised
     history = names["resumed"].eval_history
     assert [evaluation["step"] for evaluation in history] == [0, 10_240, 20_480, 30_720]
     # Of 8, a policy without memory gets 1 in the first step and 0 on average after it.

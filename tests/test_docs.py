@@ -3,16 +3,13 @@
 import importlib
 import re
 import tomllib
-from pathlib import Path
-from typing import Any
 
 import pytest
 
+from pages import ROOT, run
 from quick_compilation import compile_module_quickly  # noqa: F401 (a fixture)
 
-ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-MIGRATING = ROOT / "docs" / "migrating"
 LOGGERS = {"triax.TrainMonitor"}
 
 
@@ -60,14 +57,12 @@ def test_pages_stand_on_their_own(page):
 @pytest.mark.parametrize("name", ["from-coax.md", "from-nnx-ppo.md"])
 def test_the_new_programs_of_the_migration_pages_run(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    code = "\n".join(re.findall(r"```python\n(.*?)```", (MIGRATING / name).read_text(), flags=re.DOTALL))
-    names: dict[str, Any] = {}
-    exec(compile(code, name, "exec"), names)
+    names = run(f"docs/migrating/{name}")
     assert names["buffer"] if "buffer" in names else names["result"].total_steps == 640
 
 
 def test_differences_have_reasons_that_a_reader_without_other_files_understands():
-    text = (MIGRATING / "differences.toml").read_text()
+    text = (ROOT / "docs" / "migrating" / "differences.toml").read_text()
     assert not re.search(r"\bF\d+\b|\.\./", text)
     for name, entry in tomllib.loads(text).items():
         assert name.startswith("triax.") and set(entry) == {"reason"} and entry["reason"].endswith("."), name

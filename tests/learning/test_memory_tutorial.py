@@ -1,19 +1,16 @@
 """The code blocks of docs/tutorials/memory.md run, print what the page says, and train both functions."""
 
-import re
-from pathlib import Path
-
 import jax
 import numpy as np
 
-PAGE = Path(__file__).parents[2] / "docs" / "tutorials" / "memory.md"
+from pages import promised_lines, run
+
+PAGE = "docs/tutorials/memory.md"
 
 
 def test_the_page_runs_and_prints_what_it_says(capsys):
-    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), flags=re.DOTALL)
-    names = {}
-    exec(compile("\n".join(blocks), str(PAGE), "exec"), names)
-    promised = re.findall(r"print\(.*\)  # (.*)", PAGE.read_text())
+    names = run(PAGE)
+    promised = promised_lines(PAGE)
     assert capsys.readouterr().out.splitlines() == promised and len(promised) == 3
     assert names["td"].optimizer_state[0].count == names["ppo"].optimizer_state[0].count == 1
     counts = [

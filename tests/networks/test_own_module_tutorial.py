@@ -1,31 +1,27 @@
 """The code blocks of docs/tutorials/own_module.md run, and what they build obeys the laws."""
 
-import re
-from pathlib import Path
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from pages import promised_lines, run
+
 from .laws import BATCH, TIME, Pure, assert_trees_close, assert_unroll_equals_stepping, normals, random_resets
 
-PAGE = Path(__file__).parents[2] / "docs" / "tutorials" / "own_module.md"
+PAGE = "docs/tutorials/own_module.md"
 
 
 @pytest.fixture(scope="module")
 def built() -> dict[str, Any]:
     """The names that the page defines."""
-    names: dict[str, Any] = {}
-    for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(), flags=re.DOTALL):
-        exec(compile(block, str(PAGE), "exec"), names)
-    return names
+    return run(PAGE)
 
 
 def test_the_page_prints_the_shapes_that_it_says(capsys):
-    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), flags=re.DOTALL)
-    exec(compile("\n".join(blocks), str(PAGE), "exec"), {})
-    promised = re.findall(r"print\(.*\)  # (.*)", PAGE.read_text())
+    run(PAGE)
+    promised = promised_lines(PAGE)
     assert capsys.readouterr().out.splitlines() == promised and len(promised) == 2
 
 

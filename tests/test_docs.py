@@ -66,3 +66,5 @@ def test_differences_have_reasons_that_a_reader_without_other_files_understands(
     assert not re.search(r"\bF\d+\b|\.\./", text)
     for name, entry in tomllib.loads(text).items():
         assert name.startswith("triax.") and set(entry) == {"reason"} and entry["reason"].endswith("."), name
+        named = set(re.findall(r"\btriax(?:\.[A-Za-z_]\w*)+", entry["reason"])) - LOGGERS
+        assert all(map(exists, named)), (name, named)

@@ -8,6 +8,7 @@ import pytest
 
 from pages import ROOT, run
 from quick_compilation import compile_module_quickly  # noqa: F401 (a fixture)
+from triax.cli import main
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 LOGGERS = {"triax.TrainMonitor"}
@@ -59,6 +60,18 @@ def test_the_new_programs_of_the_migration_pages_run(name, tmp_path, monkeypatch
     monkeypatch.chdir(tmp_path)
     names = run(f"docs/migrating/{name}")
     assert names["buffer"] if "buffer" in names else names["result"].total_steps == 640
+
+
+SHELL = "".join(re.findall(r"```bash\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL))
+COMMANDS = re.findall(r"^triax (.*?) *(?:#.*)?$", SHELL, flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_of_the_readme_is_understood(command, monkeypatch):
+    monkeypatch.setattr(importlib.import_module("triax.cli.main"), "_run", lambda parsed: 0)
+    with pytest.raises(SystemExit) as end:
+        main(command.split())
+    assert end.value.code == 0
 
 
 def test_differences_have_reasons_that_a_reader_without_other_files_understands():

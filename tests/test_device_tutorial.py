@@ -3,7 +3,6 @@
 import pytest
 
 from pages import promised_lines, run
-from quick_compilation import compile_module_quickly  # noqa: F401 (a fixture)
 
 PAGE = "docs/tutorials/device.md"
 

@@ -7,7 +7,6 @@ import tomllib
 import pytest
 
 from pages import ROOT, run
-from quick_compilation import compile_module_quickly  # noqa: F401 (a fixture)
 from triax.cli import main
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from pages import promised_lines, run
-from quick_compilation import compile_module_quickly  # noqa: F401 (a fixture)
 
 
 @pytest.mark.slow

@@ -60,6 +60,7 @@ def test_goes_the_short_way_with_discrete_actions_and_returns_of_several_steps()
     ],
     ids=["sac", "td3", "no memory"],
 )
+@pytest.mark.slow
 def test_only_memory_solves_a_task_that_needs_it(make, actor, options):
     networks = {} if actor is None else {"actor": actor(2, 1), "critic": recurrent_critic(3)}
     sequences = {"sequence_length": 6, "burn_in": 2, "alpha": None if actor is None else 0.6}

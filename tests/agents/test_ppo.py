@@ -11,7 +11,6 @@ import pytest
 from flax import nnx
 
 from oracles import gae_oracle, steps_of
-from quick_compilation import compile_module_quickly  # noqa: F401 (a fixture)
 from triax.agents.interface import Rollout
 from triax.agents.logging_level import LoggingLevel, summarize
 from triax.agents.ppo import PPOAgent

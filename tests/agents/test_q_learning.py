@@ -108,6 +108,7 @@ def recurrent(rngs):
 
 
 @pytest.mark.parametrize("with_memory", [True, False])
+@pytest.mark.slow
 def test_only_memory_solves_a_task_that_needs_it(with_memory):
     env = Recall()
     config = QLearningConfig(

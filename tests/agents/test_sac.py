@@ -30,15 +30,6 @@ from triax.loops.device_off_policy import DeviceOffPolicy, OffPolicyConfig
 KEY = jax.random.PRNGKey(0)
 
 
-@pytest.fixture(autouse=True, scope="module")
-def compile_quickly():
-    """Each program runs a few times only."""
-    before = jax.config.read("jax_disable_most_optimizations")
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", before)
-
-
 RATES = {"learning_rate": 3e-3, "actor_learning_rate": 2e-3, "temperature_learning_rate": 1e-3}
 SMALL = {"hidden": (16,), "batch_size": 8, "gamma": 0.9, **RATES}
 ODD = spaces(Box(np.array([-3.0, 10.0], np.float32), np.array([-1.0, 11.0], np.float32)))

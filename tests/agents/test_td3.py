@@ -32,15 +32,6 @@ ODD = spaces(Box(np.array([-3.0, 10.0], np.float32), np.array([-1.0, 11.0], np.f
 CENTRE, HALF = np.array([-2.0, 10.5]), np.array([1.0, 0.5])
 
 
-@pytest.fixture(autouse=True, scope="module")
-def compile_quickly():
-    """Each program runs a few times only."""
-    before = jax.config.read("jax_disable_most_optimizations")
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", before)
-
-
 @functools.cache
 def agent_for_odd_bounds():
     agent = TD3Agent(ODD, TD3Config(**SMALL, tau=0.1))

@@ -9,7 +9,6 @@ from flax import nnx
 from algorithms.small import ENV, Counter, CounterNet, recurrent_net, weights_of
 from compilations import counted_compilations
 from jax_envs import PlainWalk
-from quick_compilation import compile_module_quickly  # noqa: F401 (a fixture)
 from triax.algorithms import eval_rollout_for_render_scan, record_activations_rollout, unstack_trajectory
 from triax.core.keys import fold_name
 from triax.envs import AutoReset

@@ -7,7 +7,6 @@ from flax import nnx
 from algorithms.small import ENV, Counter, CounterNet, TwoArm, recurrent_net, two_arm_net, weights_of
 from compilations import counted_compilations
 from jax_envs import PlainWalk
-from quick_compilation import compile_module_quickly  # noqa: F401 (a fixture)
 from triax.algorithms import LoggingLevel, eval_rollout
 from triax.core.keys import fold_name
 from triax.envs import AutoReset

@@ -3,7 +3,6 @@ from dataclasses import replace
 import jax
 
 from algorithms.small import ENV, EVAL, recurrent_net
-from quick_compilation import compile_module_quickly  # noqa: F401 (a fixture)
 from triax.agents.ppo_network import PPONetwork
 from triax.algorithms.observers import Evaluator
 

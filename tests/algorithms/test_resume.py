@@ -5,7 +5,6 @@ from pathlib import Path
 
 from algorithms.killable_ppo import ENDLESS
 from algorithms.small import ENV, assert_same, recurrent_net, weights_of
-from quick_compilation import compile_module_quickly  # noqa: F401 (a fixture)
 from triax.algorithms import load_checkpoint, train_ppo
 
 SCRIPT = Path(__file__).with_name("killable_ppo.py")

@@ -7,7 +7,6 @@ from flax import nnx
 
 from algorithms.small import CONFIG, ENV, PPO, TwoArm, assert_same, recurrent_net, two_arm_net, weights_of
 from compilations import counted_compilations
-from quick_compilation import compile_module_quickly  # noqa: F401 (a fixture)
 from triax.algorithms import (
     EvalConfig,
     LoggingLevel,

@@ -1,4 +1,4 @@
-"""These tests compile hundreds of small programs, and run each a few times: XLA need not optimize them."""
+"""What a process without type checks sees."""
 
 import json
 import os
@@ -6,16 +6,7 @@ import pathlib
 import subprocess
 import sys
 
-import jax
 import pytest
-
-
-@pytest.fixture(autouse=True, scope="package")
-def _compile_fast():
-    before = jax.config.read("jax_disable_most_optimizations")
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", before)
 
 
 @pytest.fixture(scope="session")

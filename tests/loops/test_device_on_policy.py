@@ -11,7 +11,6 @@ from flax import nnx
 
 from compilations import counted_compilations
 from jax_envs import CartPole
-from quick_compilation import compile_module_quickly  # noqa: F401 (a fixture)
 from triax.agents.ppo import PPOAgent
 from triax.agents.ppo_config import PPOAgentConfig
 from triax.envs import AutoReset, State

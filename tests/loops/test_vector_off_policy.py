@@ -30,15 +30,6 @@ from triax.networks import LSTM, Dense, Sequential
 from triax.reward_tracing import Trajectory
 from triax.runs import load_checkpoint, save_checkpoint
 
-
-@pytest.fixture(autouse=True, scope="module")
-def compile_quickly():
-    """Programs here are small, and run a few times."""
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
-
-
 SMALL = {"hidden": (8,), "batch_size": 8, "epsilon_updates": 30, "learning_rate": 5e-3}
 
 

@@ -20,14 +20,6 @@ from triax.loops.vector_on_policy import VectorOnPolicy
 from triax.networks import LSTM, Dense, DistributionSampler, Normalizer, PPOAdapter, Sequential
 
 
-@pytest.fixture(autouse=True, scope="module")
-def compile_quickly():
-    """Programs here are small, and run a few times."""
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
-
-
 def recurrent(rngs):
     """With statistics."""
     actor = Sequential([Dense(4, 2, rngs), DistributionSampler(Corridor().action_space, rngs)])

@@ -1,1 +1,0 @@
-from quick_compilation import compile_quickly  # noqa: F401 (a fixture)

@@ -1,49 +1,24 @@
 """The commands of ``triax`` and what each takes."""
 
-import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
 import tyro
 
-from triax.agents import DQNConfig
-
-
-@dataclass(frozen=True)
-class TrainDQN:
-    """Train DQN on a Gymnasium environment with Discrete actions. Ctrl-C stops and keeps what was learned."""
-
-    env: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="ENV")]]
-    """Gymnasium id, e.g. CartPole-v1; module:Name-v0 imports the module that registers it."""
-    seed: int = 0
-    """Decides everything that is random."""
-    total_steps: int = 100_000
-    """Steps to train for."""
-    eval_every: int = 2_500
-    """Steps between evaluations of the greedy policy; the best one is kept."""
-    eval_episodes: int = 20
-    """Episodes of each evaluation."""
-    stop_at: float | None = None
-    """Stop when an evaluation reaches this mean return; by default the reward threshold of the environment."""
-    checkpoint_every: float = 15.0
-    """Seconds between states to resume from, at least; each is taken when an episode ends."""
-    run_dir: Path | None = None
-    """Where the run goes; by default runs/dqn-ENV-SEED."""
-    overwrite: bool = False
-    """Replace an earlier run in the same directory."""
-    agent: tyro.conf.OmitArgPrefixes[DQNConfig] = field(default_factory=DQNConfig)
-    """How DQN learns."""
-
-    algorithm: tyro.conf.Suppress[str] = "dqn"
-
-    def __post_init__(self) -> None:
-        for name in ("total_steps", "eval_every", "eval_episodes"):
-            _check_positive(name, getattr(self, name))
-        _check_seed(self.seed)
-        _check_stop_at(self.stop_at)
-        if not self.checkpoint_every >= 0:
-            raise ValueError(f"checkpoint_every must be at least 0; got {self.checkpoint_every}.")
+from triax.cli.numbers import check_positive, check_seed, check_stop_at
+from triax.cli.train_commands import (
+    TrainA2C,
+    TrainC51,
+    TrainDDPG,
+    TrainDQN,
+    TrainPPO,
+    TrainQLearning,
+    TrainQRDQN,
+    TrainReinforce,
+    TrainSAC,
+    TrainTD3,
+)
 
 
 @dataclass(frozen=True)
@@ -51,7 +26,17 @@ class Train:
     """Train an agent; leaves a run directory with config, metrics, learning curve and weights."""
 
     algorithm: tyro.conf.OmitArgPrefixes[
-        Annotated[TrainDQN, tyro.conf.subcommand("dqn", prefix_name=False)] | Annotated[None, tyro.conf.Suppress]
+        Annotated[TrainDQN, tyro.conf.subcommand("dqn", prefix_name=False)]
+        | Annotated[TrainQLearning, tyro.conf.subcommand("q-learning", prefix_name=False)]
+        | Annotated[TrainQRDQN, tyro.conf.subcommand("qr-dqn", prefix_name=False)]
+        | Annotated[TrainC51, tyro.conf.subcommand("c51", prefix_name=False)]
+        | Annotated[TrainSAC, tyro.conf.subcommand("sac", prefix_name=False)]
+        | Annotated[TrainTD3, tyro.conf.subcommand("td3", prefix_name=False)]
+        | Annotated[TrainDDPG, tyro.conf.subcommand("ddpg", prefix_name=False)]
+        | Annotated[TrainPPO, tyro.conf.subcommand("ppo", prefix_name=False)]
+        | Annotated[TrainA2C, tyro.conf.subcommand("a2c", prefix_name=False)]
+        | Annotated[TrainReinforce, tyro.conf.subcommand("reinforce", prefix_name=False)]
+        | Annotated[None, tyro.conf.Suppress]
     ]
 
 
@@ -69,15 +54,16 @@ class Evaluate:
     """Take the weights at the end of training instead of the best ones."""
 
     def __post_init__(self) -> None:
-        _check_positive("episodes", self.episodes)
-        _check_seed(self.seed)
+        check_positive("episodes", self.episodes)
+        check_seed(self.seed)
 
 
 @dataclass(frozen=True)
 class ResumeRun:
     """Go on with a run that was stopped or killed, bit for bit as if it had not been, or train a finished one longer.
 
-    It goes on from the last state that was saved; what was logged after that is done again.
+    It goes on from the last state that was saved; what was logged after that is done again. Gymnasium environments
+    side by side cannot be saved: such a run goes on with new episodes, not bit for bit.
     """
 
     run: tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="RUN")]]
@@ -89,8 +75,8 @@ class ResumeRun:
 
     def __post_init__(self) -> None:
         if self.steps is not None:
-            _check_positive("steps", self.steps)
-        _check_stop_at(self.stop_at)
+            check_positive("steps", self.steps)
+        check_stop_at(self.stop_at)
 
 
 @dataclass(frozen=True)
@@ -111,9 +97,9 @@ class MakeVideo:
     """Take the weights at the end of training instead of the best ones."""
 
     def __post_init__(self) -> None:
-        _check_positive("episodes", self.episodes)
-        _check_positive("max_steps", self.max_steps)
-        _check_seed(self.seed)
+        check_positive("episodes", self.episodes)
+        check_positive("max_steps", self.max_steps)
+        check_seed(self.seed)
 
 
 @dataclass(frozen=True)
@@ -161,18 +147,3 @@ class Arguments:
     ]
     version: tyro.conf.FlagCreatePairsOff[bool] = False
     """Print the version and exit."""
-
-
-def _check_stop_at(stop_at: float | None) -> None:
-    if stop_at is not None and math.isnan(stop_at):
-        raise ValueError("stop_at must be a number; got nan.")
-
-
-def _check_positive(name: str, value: int) -> None:
-    if value < 1:
-        raise ValueError(f"{name} must be at least 1; got {value}.")
-
-
-def _check_seed(seed: int) -> None:
-    if not 0 <= seed < 2**31:
-        raise ValueError(f"seed must be in [0, 2^31); got {seed}.")

@@ -7,8 +7,9 @@ from typing import Any
 import gymnasium
 from jaxtyping import PyTree
 
-from triax.cli.commands import TrainDQN
 from triax.cli.environments import make_env
+from triax.cli.evaluation import EvaluationLog
+from triax.cli.train_commands import TrainDQN
 from triax.cli.training import Outcome, Plan
 from triax.loops import Progressed, evaluate, run_gymnasium
 from triax.runs import Progress, Run, SavingRhythm, save_state
@@ -24,6 +25,8 @@ class HostTraining:
         command: what to train.
         make_agent: makes the agent for ``(command, env)``.
     """
+
+    resumes_in_new_episodes = False
 
     def __init__(self, command: TrainDQN, make_agent: Callable[[Any, gymnasium.Env], Any]) -> None:
         self._command = command
@@ -117,14 +120,18 @@ class Evaluator:
     """Evaluates the greedy policy now and then, keeps the best weights, and stops when the goal is reached."""
 
     def __init__(self, command: TrainDQN, agent: Any, run: Run, plan: Plan) -> None:
-        self._command, self._agent, self._run, self._total_steps = command, agent, run, plan.total_steps
+        self._command, self._agent, self._total_steps = command, agent, plan.total_steps
         self._env: gymnasium.Env = make_env(command.env)
         threshold = self._env.spec.reward_threshold if self._env.spec else None
         goal = plan.stop_at if plan.stop_at is not None else threshold
         self.goal: float = math.inf if goal is None else goal
-        kept = run.best.latest_step()
-        self.best: float = -math.inf if kept is None else run.best.load_metadata()["eval_mean"]
+        self._log = EvaluationLog(run)
         self.has_reached_goal = False
+
+    @property
+    def best(self) -> float:
+        """The best mean return so far."""
+        return self._log.best
 
     def __enter__(self) -> "Evaluator":
         return self
@@ -142,13 +149,6 @@ class Evaluator:
             num_episodes=self._command.eval_episodes,
             seed=self._command.seed,
         )
-        mean = float(returns.mean())
-        self._run.log(
-            progressed.step,
-            {"eval/episode_reward/mean": mean, "eval/episode_reward/std": float(returns.std())},
-        )
-        if mean > self.best:
-            self.best = mean
-            self._run.best.save(progressed.step, self._agent.weights(), {"eval_mean": mean})
+        mean = self._log.add(progressed.step, returns, self._agent.weights)
         self.has_reached_goal = mean >= self.goal
         return self.has_reached_goal

@@ -8,12 +8,12 @@ import gymnasium
 import tyro
 
 from triax._version import __version__
-from triax.cli.commands import Arguments, Command, Evaluate, ListRuns, MakeVideo, PlotRuns, ResumeRun, TrainDQN
+from triax.cli.commands import Arguments, Command, Evaluate, ListRuns, MakeVideo, PlotRuns, ResumeRun, Train
 from triax.core.errors import TriaxError
 
 FAILED, INTERRUPTED = 1, 130
 _FUNCTIONS = {
-    TrainDQN: ("train", "train"),
+    Train: ("train", "train"),
     ResumeRun: ("resume", "resume"),
     Evaluate: ("evaluate", "evaluate_run"),
     MakeVideo: ("video", "film_run"),
@@ -42,6 +42,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _run(command: Command) -> int:
     """Commands import what they need only when they run: ``--help`` stays quick."""
+    module, function = _FUNCTIONS[type(command)]
     asked = getattr(command, "algorithm", command)  # of ``train``: what it trains
-    module, function = _FUNCTIONS[type(asked)]
     return getattr(importlib.import_module(f"triax.cli.{module}"), function)(asked)

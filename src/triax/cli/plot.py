@@ -12,7 +12,7 @@ from triax.runs import Curve, Run, RunSeries, describe_spread, plot_comparison, 
 from triax.runs.learning_curve import running_statistics
 
 _EVALUATIONS, _EPISODES = "eval/episode_reward/mean", "episode/return"
-_NO_BEARING = {"class", "seed", "run_dir", "overwrite", "checkpoint_every"}
+_NO_BEARING = {"class", "seed", "seeds", "run_dir", "overwrite", "checkpoint_every"}
 """What of a config does not make another curve."""
 _PLACES = 200
 
@@ -30,8 +30,9 @@ class _Measured(NamedTuple):
 
 def plot_runs(command: PlotRuns) -> int:
     """Draw the picture, and print where it is and where each curve ends; the exit code."""
-    metric = command.metric or _common_metric(command.runs)
-    measured = [_measure(path, metric) for path in dict.fromkeys(command.runs)]
+    paths = tuple(dict.fromkeys(part for path in command.runs for part in Run.open(path).parts()))
+    metric = command.metric or _common_metric(paths)
+    measured = [_measure(path, metric) for path in paths]
     groups: dict[str, list[_Measured]] = {}
     for one in measured:
         groups.setdefault(repr(sorted(one.config.items())), []).append(one)

@@ -3,9 +3,9 @@
 import sys
 
 from triax.cli.algorithms import algorithm_of
-from triax.cli.commands import ResumeRun, TrainDQN
+from triax.cli.commands import ResumeRun
 from triax.cli.sessions import complete
-from triax.cli.train import curve_title
+from triax.cli.train_commands import TrainCommand
 from triax.cli.training import Plan
 from triax.core.errors import TriaxError
 from triax.runs import CleanInterrupt, Run, RunRecord, installed_versions, load_last_state, require_unused
@@ -19,6 +19,7 @@ def resume(command: ResumeRun) -> int:
     """Train on to the end, and print where; the exit code."""
     with CleanInterrupt() as interrupt:
         run = Run.open(command.run)
+        _require_whole(run)
         require_unused(run.path)
         algorithm, record = algorithm_of(run), run.record
         config = run.load_config(algorithm.command)
@@ -29,11 +30,22 @@ def resume(command: ResumeRun) -> int:
             training.load_state_dict(last[1])
         _tell_of_versions(record)
         print(f"{run.path}: goes on from step {training.step:,} to {plan.total_steps:,}.", flush=True)
+        if last is not None and training.resumes_in_new_episodes:
+            _say(
+                "Gymnasium environments side by side begin new episodes: numbers differ from those of an unbroken run."
+            )
         with Run.resume(run.path, training.step) as run:
-            return complete(training, run, plan, interrupt, curve_title(config))
+            return complete(training, run, plan, interrupt, config)
 
 
-def _plan(command: ResumeRun, config: TrainDQN, record: RunRecord, run: Run) -> Plan:
+def _require_whole(run: Run) -> None:
+    if run.whole is not None:
+        raise NothingToResumeError(
+            f"{run.path} is one seed of {run.whole}. To go on with all: triax resume {run.whole}"
+        )
+
+
+def _plan(command: ResumeRun, config: TrainCommand, record: RunRecord, run: Run) -> Plan:
     """What is asked for, else what the last session had before it; ``NothingToResumeError`` if that is done."""
     last = record.sessions[-1] if record.sessions else None
     plan = Plan(last.total_steps, last.stop_at) if last else Plan(config.total_steps, config.stop_at)
@@ -45,7 +57,8 @@ def _plan(command: ResumeRun, config: TrainDQN, record: RunRecord, run: Run) -> 
             f" {run.path} --stop-at inf, or a higher return."
         )
     done = max(record.step, run.states.latest_step() or 0)
-    if total_steps < done or (total_steps == done and record.state != "unfinished"):
+    is_done = total_steps <= done and record.state != "unfinished"
+    if is_done or (command.steps is not None and total_steps < done):
         raise NothingToResumeError(
             f"{run.path} has done {done:,} of {total_steps:,} steps. To go on: triax resume {run.path} --steps N,"
             f" with N above {done}."

@@ -3,23 +3,22 @@
 import math
 import time
 from pathlib import Path
+from typing import Any
 
+from triax.cli.finishing import finish
 from triax.cli.training import Outcome, Plan, Training
 from triax.runs import CleanInterrupt, Run
 
 INTERRUPTED = 130
-_CURVES = {"episode/return", "eval/episode_reward/mean"}
 
 
-def complete(training: Training, run: Run, plan: Plan, interrupt: CleanInterrupt, title: str) -> int:
+def complete(training: Training, run: Run, plan: Plan, interrupt: CleanInterrupt, config: Any) -> int:
     """Train, leave weights, learning curve and record, and print where; the exit code."""
     began = time.monotonic()
     run.begin_session(training.step, plan.total_steps, plan.stop_at)
     outcome = training.run(run, plan, lambda: interrupt.requested)
     stopped = outcome.step < plan.total_steps and not outcome.reached_goal
-    run.checkpoints.save(outcome.step, training.weights())
-    curve = run.write_learning_curve(title=title) if _CURVES & set(run.read_metrics().names()) else None
-    run.record_progress(outcome.step, "stopped" if stopped else "finished")
+    curve = finish(run, config, outcome.step, training.weights(), stopped=stopped)
     training.close()
     _report(run, outcome, time.monotonic() - began, curve, stopped=stopped)
     return INTERRUPTED if stopped else 0

@@ -45,6 +45,11 @@ class Training(Resumable, Protocol):
     """
 
     @property
+    def resumes_in_new_episodes(self) -> bool:
+        """Whether environments cannot go on where they were, so that a resumed run is not that of an unbroken one."""
+        ...
+
+    @property
     def step(self) -> int:
         """Steps done so far."""
         ...

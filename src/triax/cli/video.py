@@ -1,30 +1,32 @@
 """``triax video``: what a run has learned, to look at."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import gymnasium
 import numpy as np
 
 from triax.cli.commands import MakeVideo
-from triax.cli.environments import make_env
+from triax.cli.device_video import NotRenderableError, film_on_device
+from triax.cli.environments import is_on_device, make_any_env, make_env
 from triax.cli.trained import config_of, load_trained
-from triax.core.errors import TriaxError
 from triax.loops.gymnasium import episode_seed
-from triax.runs import check_video_path, write_video
+from triax.runs import Run, check_video_path, write_video
 
 _MODE, _DEFAULT_FPS = "rgb_array", 30
-
-
-class NotRenderableError(TriaxError, ValueError):
-    """An environment that makes no pictures."""
 
 
 def film_run(command: MakeVideo) -> int:
     """Write the video, and print return and length of each episode; the exit code."""
     config = config_of(command.run)
+    _require_one(command.run)
     path = command.out or command.run / "video.mp4"
     check_video_path(path)
+    if config.algorithm != "dqn" and is_on_device(env := make_any_env(config.env)):
+        film_on_device(command, config, env, path)
+        print(f"Video: {path}")
+        return 0
     env = _renderable(config.env)
     trained = load_trained(command.run, env, last=command.last)
     fps = float(env.metadata.get("render_fps") or _DEFAULT_FPS)
@@ -33,6 +35,12 @@ def film_run(command: MakeVideo) -> int:
     env.close()
     print(f"Video: {path}")
     return 0
+
+
+def _require_one(path: Path) -> None:
+    parts = Run.open(path).parts()
+    if parts != [path]:
+        raise NotRenderableError(f"{path} holds the runs of {len(parts)} seeds. Film one: triax video {parts[0]}")
 
 
 def _renderable(name: str) -> gymnasium.Env:

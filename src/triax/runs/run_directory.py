@@ -3,7 +3,7 @@
 import os
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,6 +19,7 @@ Config = TypeVar("Config")
 
 CONFIG, METRICS, RECORD, CURVE = "config.json", "metrics.jsonl", "record.json", "learning-curve.png"
 _TENSORBOARD, _CHECKPOINTS, _BEST, _STATES = "tensorboard", "checkpoints", "best", "states"
+_SEEDS = "seeds"
 _STATES_KEPT = 2
 
 
@@ -33,6 +34,7 @@ class Run:
         best/                those of the best evaluation
         states/              the last two states to resume from: see save_state
         learning-curve.png   the return over steps
+        seeds/               0/, 1/, ...: a run of each seed, if several are trained at once
 
     ``Run.create`` begins a run, ``Run.resume`` continues one, ``Run.open`` only reads. Used as a context, it
     closes its files at the end. Who creates or resumes it holds it until then: ``RunInUseError`` for others.
@@ -73,7 +75,7 @@ class Run:
         encode_config(config)  # so that one that is refused leaves everything as it is
         run.path.mkdir(parents=True, exist_ok=True)
         run._lock = FolderLock(run.path)
-        for name in (CONFIG, METRICS, RECORD, CURVE, _TENSORBOARD, _CHECKPOINTS, _BEST, _STATES):
+        for name in (CONFIG, METRICS, RECORD, CURVE, _TENSORBOARD, _CHECKPOINTS, _BEST, _STATES, _SEEDS):
             _remove(run.path / name)
         save_config(run.path / CONFIG, config)
         run._writer = run._metrics_writer(tensorboard, resume_step=None)
@@ -120,6 +122,22 @@ class Run:
     def record(self) -> RunRecord:
         """How far it came: see :func:`~triax.runs.RunRecord`."""
         return read_record(self.path / RECORD)
+
+    def seed_paths(self, seeds: Iterable[int]) -> list[Path]:
+        """Where the runs of these seeds are, there or not."""
+        return [self.path / _SEEDS / str(seed) for seed in seeds]
+
+    def parts(self) -> list[Path]:
+        """Where its seeds' runs are, in their order; the run itself if it has none."""
+        seeds = self.path / _SEEDS
+        found = [entry for entry in seeds.iterdir() if (entry / CONFIG).is_file()] if seeds.is_dir() else []
+        return sorted(found, key=lambda entry: int(entry.name)) or [self.path]
+
+    @property
+    def whole(self) -> Path | None:
+        """The run of all seeds that this is one of."""
+        above = self.path.resolve().parent
+        return above.parent if above.name == _SEEDS and (above.parent / CONFIG).is_file() else None
 
     def begin_session(self, from_step: int, total_steps: int, stop_at: float | None = None) -> None:
         """Records that training goes on from a step; ``record.sessions`` has one for each time."""

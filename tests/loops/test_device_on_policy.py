@@ -15,7 +15,7 @@ from triax.agents.ppo import PPOAgent
 from triax.agents.ppo_config import PPOAgentConfig
 from triax.envs import AutoReset, State
 from triax.loops.device_on_policy import DeviceOnPolicy, OnPolicyConfig
-from triax.loops.rollout import IterationKeys, begin, rollout
+from triax.loops.rollouts import IterationKeys, begin, rollout
 from triax.networks import LSTM, Dense, DistributionSampler, Normalizer, PPOAdapter, Sequential
 
 ENVS, STEPS = 3, 12

@@ -43,7 +43,7 @@ class SACConfig:
     gamma: float = 0.99
     """Discount factor."""
     n_step: int = 1
-    """Descendeds of each return before it bootstraps; 1 with memory. Their entropies are left out."""
+    """Steps of each return before it bootstraps; 1 with memory. Their entropies are left out."""
     batch_size: int = 256
     """Transitions, or sequences, per update."""
     alpha: float | None = None
@@ -51,15 +51,15 @@ class SACConfig:
     beta: float = 0.4
     """Exponent of importance weights."""
     sequence_length: int = 40
-    """Descendeds of a sequence with burn-in, for networks with memory (R2D2, Kapturowski et al. 2019)."""
+    """Steps of a sequence with burn-in, for networks with memory (R2D2, Kapturowski et al. 2019)."""
     burn_in: int = 20
-    """Descendeds of it that only bring memory up to date."""
+    """Steps of it that only bring memory up to date."""
     learning_rate: float = 3e-4
-    """Descended size of Adam for the critics."""
+    """Step size of Adam for the critics."""
     actor_learning_rate: float = 3e-4
-    """Descended size of Adam for the actor."""
+    """Step size of Adam for the actor."""
     temperature_learning_rate: float = 3e-4
-    """Descended size of Adam for the logarithm of the temperature; 0 keeps the initial one."""
+    """Step size of Adam for the logarithm of the temperature; 0 keeps the initial one."""
     max_grad_norm: float | None = None
     """Gradients of critics and actor are scaled down to this norm; ``None`` leaves them."""
     tau: float = 0.005

@@ -16,7 +16,7 @@ from triax.core.keys import Key, fold_name
 from triax.core.numbers import check_count
 from triax.env_protocol import restart
 from triax.envs import AdaptedEnv, AutoReset
-from triax.loops.rollout import total_reward
+from triax.loops.rollouts import total_reward
 from triax.networks import StatefulModule, extract_activations, with_recording
 
 

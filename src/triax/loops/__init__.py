@@ -4,7 +4,7 @@ from triax.loops.device_off_policy import DeviceOffPolicy
 from triax.loops.device_on_policy import DeviceOnPolicy, OnPolicyConfig
 from triax.loops.gymnasium import Hook, HostAgent, Progressed, evaluate, run_gymnasium
 from triax.loops.off_policy_core import OffPolicyConfig
-from triax.loops.rollout import rollout
+from triax.loops.rollouts import rollout
 from triax.loops.vector_evaluation import EpisodeResults, evaluate_agent
 from triax.loops.vector_off_policy import VectorOffPolicy
 from triax.loops.vector_on_policy import VectorOnPolicy

@@ -15,7 +15,7 @@ from triax.core.keys import Key, fold_name
 from triax.core.modules import strong_copy
 from triax.core.numbers import check_count
 from triax.envs import AutoReset
-from triax.loops.rollout import Acting, IterationKeys, begin, rollout
+from triax.loops.rollouts import Acting, IterationKeys, begin, rollout
 
 Measure = Callable[[PyTree, Rollout], dict[str, Any]]
 """``(agent's state, rollout) -> metrics``: what else is to be measured; hashable, and equal for equal measures."""

@@ -19,7 +19,7 @@ from triax.loops.device_on_policy import OnPolicyConfig, OnPolicyState
 from triax.loops.episodes import Episodes
 from triax.loops.gymnasium import Hook, Progressed
 from triax.loops.host_envs import HostEnvs
-from triax.loops.rollout import Acting, IterationKeys
+from triax.loops.rollouts import Acting, IterationKeys
 from triax.loops.whole_steps import WholeSteps
 
 

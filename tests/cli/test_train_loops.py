@@ -3,6 +3,8 @@
 import functools
 import os
 import signal
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -76,6 +78,8 @@ def test_each_seed_has_a_run_of_its_own_and_the_whole_one_their_mean(seeds, caps
     assert ["seed 5" in line for line in said] == [True, False]
     assert run("plot", seeds, "--out", seeds / "p.png") == 0
     assert "2 runs" in capsys.readouterr().out
+    assert run("list", seeds.parent) == 0
+    assert "5 to 6" in capsys.readouterr().out
     assert run("video", seeds) == 1
     assert run("resume", seeds / "seeds" / "5", "--steps", 512) == 1
     assert f"triax resume {seeds}" in capsys.readouterr().err
@@ -120,6 +124,7 @@ def test_a_gymnasium_run_goes_on_in_new_episodes_and_says_so(tmp_path, capsys):
         (("ppo", "CartPole-v1", "--num-envs", 6), 2, "num_envs must be a multiple of n_minibatches; got 6 and 4"),
         (("td3", "CartPole-v1"), 1, "Box"),
         (("ppo", "nomod:Class"), 1, "'nomod:Class' cannot be made: No module named 'nomod'"),
+        (("dqn", "jax_envs:CartPole"), 1, "is a JAX environment, and a Gymnasium one is needed"),
         (("dqn", "gymnax:CartPole-v1"), 1, "is a JAX environment, and a Gymnasium one is needed"),
     ],
 )
@@ -142,3 +147,20 @@ def test_a_training_that_ends_before_learning_begins_is_warned_of(tmp_path, caps
     arguments = ["--total-steps", 5, "--eval-every", 5, "--eval-episodes", 1, "--run-dir", tmp_path / "w"]
     assert run("train", "dqn", "cli.envs:Strip-v0", *arguments) == 0
     assert "nothing can be learned in 5 steps: the first update comes after 1,000" in capsys.readouterr().err
+
+
+def test_ctrl_c_while_triax_is_loaded_ends_the_command():
+    raised = "import signal, sys; sys.modules['flax']; signal.raise_signal(signal.SIGINT)"
+    script = f"""
+import sys, triax_command
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == "triax.cli":
+            {raised}
+sys.meta_path.insert(0, Finder())
+sys.argv = ["triax", "list"]
+triax_command.main()
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (130, ""), done.stderr
+    assert done.stderr == "triax: interrupted\n"

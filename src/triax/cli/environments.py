@@ -18,10 +18,10 @@ class EnvironmentNameError(TriaxError, ValueError):
 def make_env(name: str, **options: Any) -> gymnasium.Env:
     """The Gymnasium environment ``Name-v0``, or ``module:Name-v0``, whose module is imported first.
 
-    Raises ``EnvironmentNameError`` when there is none.
+    Raises ``EnvironmentNameError`` when there is none, or it is a JAX environment.
     """
     _check_form(name)
-    if name.startswith(tuple(f"{package}:" for package in _ON_DEVICE)):
+    if name.partition(":")[0] in _ON_DEVICE or _class_of(name) is not None:
         raise EnvironmentNameError(
             f"{name} is a JAX environment, and a Gymnasium one is needed. Try another algorithm: q-learning is DQN for"
             " both."
@@ -38,11 +38,10 @@ def make_any_env(name: str) -> Any:
     Raises ``EnvironmentNameError`` when there is none.
     """
     _check_form(name)
-    module, colon, rest = name.partition(":")
     try:
-        if module in _ON_DEVICE and colon:
+        if name.partition(":")[0] in _ON_DEVICE:
             return envs.make(name)
-        made = _of_class(module, rest) if colon and rest.isidentifier() else None
+        made = _make_of_class(name)
     except (ImportError, ValueError) as error:
         raise EnvironmentNameError(f"the environment {name!r} cannot be made: {error}") from error
     return make_env(name) if made is None else made
@@ -53,16 +52,28 @@ def is_on_device(env: Any) -> bool:
     return not isinstance(env, gymnasium.Env)
 
 
-def _of_class(module: str, name: str) -> Any:
-    """What a class of that module makes; ``None`` without one, or where Gymnasium knows the name."""
-    found = getattr(importlib.import_module(module), name, None)
-    if name in gymnasium.registry or not isinstance(found, type):
+def _make_of_class(name: str) -> Any:
+    """What a class of JAX environments makes; ``None`` if ``name`` is none."""
+    found = _class_of(name)
+    if found is None:
         return None
     env = found()
     lacking = [part for part in ("reset", "step", "observation_space", "action_space") if not hasattr(env, part)]
     if lacking:
-        raise ValueError(f"an environment has reset, step, observation_space, action_space; {', '.join(lacking)} lack")
+        raise ValueError(f"an environment has reset, step, observation_space and action_space; it lacks {lacking}.")
     return env
+
+
+def _class_of(name: str) -> type | None:
+    """The class ``module:Class``; ``None`` without one, where Gymnasium knows the name, or for one of Gymnasium's."""
+    module, _, rest = name.partition(":")
+    if not rest.isidentifier() or rest in gymnasium.registry:
+        return None
+    try:
+        found = getattr(importlib.import_module(module), rest, None)
+    except ImportError as error:
+        raise EnvironmentNameError(f"the environment {name!r} cannot be made: {error}") from error
+    return found if isinstance(found, type) and not issubclass(found, gymnasium.Env) else None
 
 
 def _check_form(name: str) -> None:

@@ -62,12 +62,19 @@ def _row(path: Path, directory: Path) -> list[str]:
     total = record.total_steps or fields.get("total_steps")
     return [
         str(path.relative_to(directory)) if path != directory else path.name,
-        *(str(fields.get(name, "-")) for name in ("algorithm", "env", "seed")),
+        *(str(fields.get(name, "-")) for name in ("algorithm", "env")),
+        _seeds(fields),
         f"{done:,} / {total:,}" if isinstance(total, int) else f"{done:,}",
         f"{returns[-1]:.1f}" if len(returns) else "-",
         _state(run),
         str(timedelta(seconds=round(record.seconds))),
     ]
+
+
+def _seeds(fields: dict[str, Any]) -> str:
+    """One, or the first and the last of those that were trained together."""
+    seed, count = fields.get("seed", "-"), fields.get("seeds", 1)
+    return f"{seed} to {seed + count - 1}" if count > 1 else str(seed)
 
 
 def _state(run: Run) -> str:

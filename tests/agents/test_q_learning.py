@@ -75,6 +75,27 @@ def test_a_step_is_that_of_the_rule_on_the_host_and_of_its_target():
         jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6), pure.params, shell.params)
 
 
+def test_implicit_quantiles_learn_both_outcomes_of_a_coin_and_act_by_fewer_fractions():
+    config = QLearningConfig(
+        values="implicit_quantiles", num_atoms=16, acting_atoms=4, hidden=(16,), learning_rate=1e-2, tau=1.0
+    )
+    agent = QLearningAgent(ENV, config)
+    S, A = np.tile(np.eye(5, dtype=np.float32)[:1], (64, 1)), np.arange(64) % 2
+    R = np.where(A == 0, 0.2, np.arange(64) // 2 % 2)  # action 1: 0 or 1, each as likely
+    batch = TransitionBatch(S, A, np.zeros(64), R, np.zeros(64), S)
+    learn = jax.jit(agent.learn)
+    state = agent.init(jax.random.PRNGKey(0))
+    for step in range(400):
+        state, _ = learn(state, batch, jax.random.PRNGKey(step))
+    read = lambda key: agent._q.function_type2(*state.online, jax.random.PRNGKey(key), S, False)[0]  # noqa: E731
+    out = read(0)
+    assert not np.array_equal(out["quantile_fractions"], read(1)["quantile_fractions"])
+    fractions, values = (np.asarray(out[name])[:, 1] for name in ("quantile_fractions", "values"))
+    assert abs(values[fractions < 0.25].mean()) < 0.15 and abs(values[fractions > 0.75].mean() - 1) < 0.15
+    np.testing.assert_allclose(np.asarray(out["values"])[:, 0].mean(), 0.2, atol=0.1)
+    assert agent.act(state, S, (), jax.random.PRNGKey(0), explore=False)[0].tolist() == [1] * 64
+
+
 def test_is_an_agent_that_learns_from_replay():
     agent = QLearningAgent(ENV)
     assert isinstance(agent, Agent) and isinstance(agent, OffPolicyAgent)

@@ -23,6 +23,7 @@ from triax.agents.off_policy import (
 )
 from triax.agents.value_networks import (
     ActionBinsNetwork,
+    ActionImplicitQuantilesNetwork,
     ActionQuantilesNetwork,
     ActionValueNetwork,
     action_network,
@@ -36,7 +37,7 @@ from triax.networks.unrolling import select
 from triax.td_learning import DoubleQLearning, ExpectedSarsa, QLearning, SoftQLearning
 
 Rule = Literal["q", "double", "expected_sarsa", "soft"]
-Values = Literal["expected", "quantiles", "bins"]
+Values = Literal["expected", "quantiles", "implicit_quantiles", "bins"]
 
 
 @dataclass(frozen=True)
@@ -47,13 +48,16 @@ class QLearningConfig:
     """What follows a step: the best action by the target network, by the online one (van Hasselt et al. 2015), the
     exploring policy's expectation (van Seijen et al. 2009), or a log-sum-exp (Haarnoja et al. 2017)."""
     values: Values = "expected"
-    """Learn expectations, quantiles (Dabney et al. 2017) or bins over ``value_range`` (Bellemare et al. 2017)."""
+    """Learn expectations, quantiles (Dabney et al. 2017), quantiles at fractions drawn in each call (IQN, Dabney et al.
+    2018), or bins over ``value_range`` (Bellemare et al. 2017)."""
     dueling: bool = False
     """Value and advantage apart (Wang et al. 2016), in the network that is made here."""
     hidden: tuple[int, ...] = (64, 64)
     """Widths of the hidden layers of that network."""
     num_atoms: int = 51
-    """Quantiles or bins."""
+    """Quantiles or bins; with implicit quantiles the fractions of both networks in an update."""
+    acting_atoms: int = 32
+    """Fractions by which a default network of implicit quantiles acts."""
     value_range: tuple[float, float] = (-10.0, 10.0)
     """Outer edges of the bins."""
     gamma: float = 0.99
@@ -89,7 +93,7 @@ class QLearningConfig:
 
     def __post_init__(self) -> None:
         check_replay_options(self)
-        for name in ("num_atoms", "target_every", "epsilon_updates"):
+        for name in ("num_atoms", "acting_atoms", "target_every", "epsilon_updates"):
             check_count("QLearningConfig", name, getattr(self, name))
         for name in ("learning_rate", "max_grad_norm", "temperature"):
             check_number("QLearningConfig", name, getattr(self, name), positive=True)
@@ -101,7 +105,12 @@ class QLearningConfig:
 
 
 _RULES = {"q": QLearning, "double": DoubleQLearning, "expected_sarsa": ExpectedSarsa, "soft": SoftQLearning}
-_NETWORKS = {"expected": ActionValueNetwork, "quantiles": ActionQuantilesNetwork, "bins": ActionBinsNetwork}
+_NETWORKS = {
+    "expected": ActionValueNetwork,
+    "quantiles": ActionQuantilesNetwork,
+    "implicit_quantiles": ActionImplicitQuantilesNetwork,
+    "bins": ActionBinsNetwork,
+}
 
 
 class QLearningState(NamedTuple):
@@ -139,8 +148,13 @@ class QLearningAgent:
         atoms = 1 if config.values == "expected" else config.num_atoms
         self._network = network or action_network(env, default, config.hidden, atoms=atoms, dueling=config.dueling)
         self._q = _q_function(self._network, env, config)
+        acting = self._q
+        if network is None and config.values == "implicit_quantiles":  # no weight depends on the number of fractions
+            few = config.acting_atoms
+            small = action_network(env, default, config.hidden, atoms=few, dueling=config.dueling)
+            acting = StochasticQ(small, env, num_bins=few, random_seed=0)
         is_soft = config.rule == "soft"
-        self._pi = BoltzmannPolicy(self._q, config.temperature) if is_soft else EpsilonGreedy(self._q, 0.0)
+        self._pi = BoltzmannPolicy(acting, config.temperature) if is_soft else EpsilonGreedy(acting, 0.0)
         self._rule = _rule(self._q, config)
         self._learner = self._rule.learner
         self._first_action = int(env.action_space.start)

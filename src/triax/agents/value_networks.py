@@ -9,6 +9,8 @@ from jaxtyping import Array, Float, PyTree
 
 from triax.agents.default_networks import flatten, num_features
 from triax.agents.off_policy import Factory
+from triax.networks.randomness import own_stream
+from triax.proba_dists import quantile_cos_embedding, quantiles_uniform
 
 
 class Perceptron(nnx.Module):
@@ -17,7 +19,7 @@ class Perceptron(nnx.Module):
     def __init__(self, sizes: tuple[int, ...], *, rngs: nnx.Rngs) -> None:
         self.layers = nnx.List([nnx.Linear(a, b, rngs=rngs) for a, b in itertools.pairwise(sizes)])
 
-    def __call__(self, x: Float[Array, "batch inputs"]) -> Float[Array, "batch outputs"]:
+    def __call__(self, x: Float[Array, "*batch inputs"]) -> Float[Array, "*batch outputs"]:
         """The outputs of the last layer."""
         for layer in self.layers[:-1]:
             x = nnx.relu(layer(x))
@@ -81,8 +83,53 @@ class ActionQuantilesNetwork(ActionValueNetwork):
         return {"values": values, "quantile_fractions": jnp.broadcast_to(midpoints, values.shape)}
 
 
+class ActionImplicitQuantilesNetwork(nnx.Module):
+    """Quantile values for each action at ``atoms`` fractions drawn anew in each call (IQN).
+
+    Arguments as of ``ActionValueNetwork``, with at least one hidden layer; no weight depends on ``atoms``.
+
+    Source: Dabney et al. 2018, arXiv:1806.06923, eq. 4 and section 3.
+    """
+
+    def __init__(
+        self,
+        num_inputs: int,
+        hidden: tuple[int, ...],
+        num_actions: int,
+        *,
+        atoms: int = 64,
+        dueling: bool = False,
+        rngs: nnx.Rngs,
+    ) -> None:
+        if not hidden:
+            raise ValueError("ActionImplicitQuantilesNetwork: hidden must have at least one layer; got none.")
+        self.num_atoms = atoms
+        width = hidden[-1]
+        self.features = Perceptron((num_inputs, *hidden), rngs=rngs)
+        self.embedding = nnx.Linear(NUM_COSINES, width, rngs=rngs)
+        self.advantage = Perceptron((width, width, num_actions), rngs=rngs)
+        self.value = Perceptron((width, width, 1), rngs=rngs) if dueling else None
+        self.stream = own_stream(rngs, "fractions")
+
+    def __call__(self, S: PyTree, is_training: bool) -> dict[str, Array]:
+        """Values and fractions of preprocessed observations; all actions of a row share its fractions."""
+        features = nnx.relu(self.features(flatten(S)))
+        fractions = quantiles_uniform(self.stream(), len(features), self.num_atoms)
+        embedded = nnx.relu(self.embedding(quantile_cos_embedding(fractions, NUM_COSINES)))
+        x = features[:, None] * embedded
+        out = self.advantage(x)
+        if self.value is not None:
+            out = self.value(x) + out - jnp.mean(out, axis=-1, keepdims=True)
+        values = jnp.swapaxes(out, 1, 2)
+        return {"values": values, "quantile_fractions": jnp.broadcast_to(fractions[:, None], values.shape)}
+
+
+NUM_COSINES = 64
+"""Features of a fraction (Dabney et al. 2018, section 3)."""
+
+
 def action_network(
-    env: Any, network: type[ActionValueNetwork], hidden: tuple[int, ...], *, atoms: int = 1, dueling: bool = False
+    env: Any, network: Any, hidden: tuple[int, ...], *, atoms: int = 1, dueling: bool = False
 ) -> Factory:
     """A function that makes the network for the spaces of ``env``."""
     inputs, actions = num_features(env.observation_space), int(env.action_space.n)

@@ -58,7 +58,7 @@ def space_of(env: Any, argument: str, *, who: str) -> Any:
     space: Any = getattr(env, argument, None)
     if space is None:
         _refuse_other_things(env, who)
-    if hasattr(env, f"single_{argument}"):
+    elif hasattr(env, f"single_{argument}"):
         raise TypeError(
             f"{who}: env must be a single environment; got a vector environment, whose {argument} is that of all"
             f" together, {describe(space)}. Pass one of its environments, gymnasium.make(...); each has the {argument}"

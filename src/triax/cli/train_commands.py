@@ -129,7 +129,7 @@ class TrainOnPolicy(TrainSideBySide):
 
 
 def _default_ppo() -> PPOAgentConfig:
-    return PPOAgentConfig(learning_rate=3e-4, gradient_clipping=0.5)
+    return PPOAgentConfig(learning_rate=1e-3, gradient_clipping=0.5)
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,9 @@ def perceptrons(env):
 BALANCING = PPOAgentConfig(
     gae_lambda=0.8, discounting_factor=0.98, learning_rate=1e-3, n_epochs=20, n_minibatches=1, gradient_clipping=0.5
 )
-SWINGING = PPOAgentConfig(discounting_factor=0.9, learning_rate=1e-3, n_epochs=10, n_minibatches=8)
+SWINGING = PPOAgentConfig(
+    discounting_factor=0.95, learning_rate=1e-3, n_epochs=10, n_minibatches=8, gradient_clipping=0.5
+)
 
 
 def test_ppo_balances_the_pole_within_100k_steps():

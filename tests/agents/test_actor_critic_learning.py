@@ -17,6 +17,8 @@ RATES = ("learning_rate", "actor_learning_rate")
 SMALL = {"hidden": (16,), "batch_size": 16, "gamma": 0.9, "tau": 0.05}
 WARM = {"temperature": 0.1, "temperature_learning_rate": 1e-2}
 
+pytestmark = pytest.mark.slow
+
 
 def sac(env, rate, options, **networks):
     return SACAgent(env, SACConfig(**SMALL | dict.fromkeys(RATES, rate) | WARM | options), **networks)
@@ -60,7 +62,6 @@ def test_goes_the_short_way_with_discrete_actions_and_returns_of_several_steps()
     ],
     ids=["sac", "td3", "no memory"],
 )
-@pytest.mark.slow
 def test_only_memory_solves_a_task_that_needs_it(make, actor, options):
     networks = {} if actor is None else {"actor": actor(2, 1), "critic": recurrent_critic(3)}
     sequences = {"sequence_length": 6, "burn_in": 2, "alpha": None if actor is None else 0.6}

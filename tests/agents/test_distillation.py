@@ -97,6 +97,7 @@ def sigma_of(network):
     return float(next(metrics["sigma"] for name, metrics in actor.items() if "sampler" in name).mean())
 
 
+@pytest.mark.slow
 def test_the_student_learns_the_spread_of_the_teacher():  # F10
     found = {}
     for loss in ("kl", "sample", "mode"):

@@ -57,6 +57,7 @@ def killed_in_a_checkpoint(directory, where):
     return subprocess.run(command, stdout=subprocess.DEVNULL, check=False).returncode
 
 
+@pytest.mark.slow
 def test_a_training_killed_in_a_step_goes_on_bit_for_bit(tmp_path):
     assert killed_in_a_step(tmp_path) == -signal.SIGKILL
     checkpoint = load_checkpoint(tmp_path)

@@ -4,6 +4,7 @@ import gymnasium
 import jax
 import numpy as np
 import pytest
+from gymnasium.wrappers.vector import TransformReward
 
 from triax.agents.ppo import PPOAgent
 from triax.agents.ppo_config import PPOAgentConfig
@@ -65,6 +66,20 @@ def test_ppo_balances_gymnasiums_cart_pole_within_100000_steps():
     loop = VectorOnPolicy(env, agent, OnPolicyConfig(num_envs=8, rollout_length=32))
     reached = returns_of_seeds(loop, "CartPole-v1", target=490, steps=99_000, every=5_000)
     assert np.median(reached) >= 475, reached
+
+
+def test_ppo_swings_gymnasiums_pendulum_up_within_500000_steps():
+    env = TransformReward(gymnasium.make_vec("Pendulum-v1", 16), lambda rewards: 0.1 * rewards)
+
+    def network(rngs):
+        options = {"activation": "tanh", "normalize_obs": False}
+        return make_mlp_actor_critic(3, env.single_action_space, (64, 64), (64, 64), rngs, **options)
+
+    options = {"learning_rate": 1e-3, "n_epochs": 10, "n_minibatches": 8, "gradient_clipping": 0.5}
+    agent = PPOAgent(network, PPOAgentConfig(discounting_factor=0.95, **options))
+    loop = VectorOnPolicy(env, agent, OnPolicyConfig(num_envs=16, rollout_length=128))
+    reached = returns_of_seeds(loop, "Pendulum-v1", target=-180, steps=490_000, every=40_000)
+    assert np.median(reached) >= -200, reached
 
 
 SMALL = {"hidden": (64, 64), "batch_size": 128, "learning_rate": 1e-3, "actor_learning_rate": 1e-3}

@@ -84,6 +84,7 @@ def test_a_twin_of_the_teacher_is_no_distance_away_whatever_was_reset(make):
 
 
 @pytest.mark.parametrize(("teacher", "student"), [(mlp, recurrent), (recurrent, functools.partial(mlp, hidden=(5, 7)))])
+@pytest.mark.slow
 def test_architectures_may_differ(teacher, student):  # F55
     agent = Distillation(teacher(0), student(1), Config(learning_rate=1e-2))
     _, first, last = distilled(agent, 15)
@@ -111,6 +112,7 @@ def test_the_student_learns_the_spread_of_the_teacher():  # F10
     assert found["mode"] < 0.5 * teacher
 
 
+@pytest.mark.slow
 def test_a_scripted_teacher_of_choices_is_learned():
     def script(observation):
         return jnp.where(observation[..., 0] > 0, 2, 0)

@@ -171,6 +171,7 @@ def test_epochs_of_full_batches_equal_gradient_steps_by_hand():
         np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_minibatches_are_whole_trajectories_each_once_an_epoch():
     config = PPOAgentConfig(n_epochs=3, n_minibatches=2)
     agent = agent_of(memoryless, config)
@@ -206,6 +207,7 @@ def test_the_replay_gives_what_the_rollout_gave(make):
     assert metrics["skipped"] == 0
 
 
+@pytest.mark.slow
 def test_a_first_memory_that_is_learned_gets_gradients_where_a_rollout_begins_an_episode():
     """F24."""
 
@@ -259,6 +261,7 @@ def test_steps_of_weight_zero_teach_nothing():
     assert np.abs(found[0] - weights(state)).max() > 1e-3
 
 
+@pytest.mark.slow
 def test_statistics_are_learned_once_from_each_sample():
     config = PPOAgentConfig(n_epochs=3, n_minibatches=2)
     agent = agent_of(recurrent, config)
@@ -337,6 +340,7 @@ def test_recomputed_advantages_are_those_of_the_first_epoch_and_others_later():
     assert np.abs(different[0] - different[1]).max() > 1e-4
 
 
+@pytest.mark.slow
 def test_numbers_of_a_vmap_give_what_each_config_gives():
     agent = agent_of(memoryless)
     state, told = begun(agent)
@@ -487,6 +491,7 @@ def test_a_config_out_of_range_is_refused_by_name(field, value):
         PPOAgentConfig(**{field: value})
 
 
+@pytest.mark.slow
 def test_measures_the_families_that_are_asked_for():
     config = PPOAgentConfig(n_minibatches=2, logging_level=LoggingLevel.ALL, logging_percentiles=(2.5, 50))
     agent = agent_of(memoryless, config)

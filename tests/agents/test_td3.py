@@ -251,6 +251,7 @@ def test_seeds_and_numbers_side_by_side_learn_as_they_do_alone():
         np.testing.assert_allclose(own["loss"], metrics["loss"][i], rtol=1e-3)
 
 
+@pytest.mark.slow
 def test_with_memory_the_target_remembers_by_its_own_weights():
     """The loss of a sequence is that of stepping target and online networks along it, each with its own memory."""
     env = spaces(Box(-2.0, 2.0, (2,)))

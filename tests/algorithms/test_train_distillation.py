@@ -107,6 +107,7 @@ def test_another_number_of_environments_is_refused(unbroken):  # F15
         train_distillation(ENV, recurrent_net(), student(), config, initial_state=unbroken[2].training_state)
 
 
+@pytest.mark.slow
 def test_a_scripted_teacher_is_learned():
     def script(observation):
         return jnp.clip(-10.0 * observation, -0.9, 0.9)

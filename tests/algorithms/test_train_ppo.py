@@ -235,6 +235,7 @@ def test_a_state_of_another_network_is_refused_with_the_leaves(unbroken):
 # ------------------------------------------------------------------ metrics, videos, many rewards
 
 
+@pytest.mark.slow
 def test_metrics_come_by_family():
     logged = []
     ppo = replace(PPO, logging_level=LoggingLevel.ALL | LoggingLevel.ROLLOUT_OBS, logging_percentiles=(2.5, 50))
@@ -268,6 +269,7 @@ def test_a_video_that_cannot_be_made_is_told_before_training():  # F53
 
 
 @pytest.mark.parametrize("combine", [False, True])
+@pytest.mark.slow
 def test_rewards_and_actions_may_be_trees(combine):
     logged = []
     level = LoggingLevel.NONE if combine else LoggingLevel.LOSSES

@@ -85,6 +85,7 @@ def test_each_seed_has_a_run_of_its_own_and_the_whole_one_their_mean(seeds, caps
     assert f"triax resume {seeds}" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_seeds_on_the_device_that_were_stopped_end_as_unbroken_ones(seeds, tmp_path, monkeypatch):
     path, advance = tmp_path / "stopped", device_loops.DeviceLoop.advance
 
@@ -104,6 +105,7 @@ def test_seeds_on_the_device_that_were_stopped_end_as_unbroken_ones(seeds, tmp_p
         assert_same_run(path / part, seeds / part)
 
 
+@pytest.mark.slow
 def test_a_gymnasium_run_goes_on_in_new_episodes_and_says_so(tmp_path, capsys):
     path = tmp_path / "vector"
     assert run("train", "q-learning", "cli.envs:Strip-v0", *REPLAY, "--run-dir", path) == 0

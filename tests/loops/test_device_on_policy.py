@@ -122,6 +122,7 @@ def test_compiles_once_for_any_number_of_iterations_and_for_equal_agents():
     assert max(np.abs(a - b).max() for a, b in zip(given, trained, strict=True)) < 0.01  # it began with its own weights
 
 
+@pytest.mark.slow
 def test_seeds_side_by_side_do_what_each_does_alone():
     together, alone = small_loop(num_seeds=2), small_loop()
     keys = jax.random.split(KEY, 2)

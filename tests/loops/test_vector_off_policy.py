@@ -152,6 +152,7 @@ def test_what_is_learned_from_crosses_no_boundary_whichever_way_episodes_begin(m
 @pytest.mark.parametrize("mode", list(AutoresetMode))
 @given(st.lists(schedules, min_size=2, max_size=2), st.integers(1, 30))
 @settings(max_examples=10, deadline=None)
+@pytest.mark.slow
 def test_returns_and_lengths_are_those_of_the_episodes_that_ended(mode, many, total):
     loop = listening(many, mode)
     loop.init(jax.random.PRNGKey(0))
@@ -235,6 +236,7 @@ def test_what_was_seen_in_steps_that_nobody_took_changes_no_parameter():
 # ------------------------------------------------------------------ the state
 
 
+@pytest.mark.slow
 def test_a_resumed_run_cuts_the_episodes_that_were_under_way():
     endless = [[(1000, "truncated")]] * 2
     loop = listening(endless, AutoresetMode.SAME_STEP, 3)
@@ -256,6 +258,7 @@ def test_a_resumed_run_cuts_the_episodes_that_were_under_way():
     assert np.isnan(later.report()["return"])
 
 
+@pytest.mark.slow
 def test_a_saved_state_goes_on_in_another_loop(tmp_path):
     loop = listening([[(3, "truncated")], [(2, "both")]], AutoresetMode.NEXT_STEP, 3, 0.7)
     loop.init(jax.random.PRNGKey(0))

@@ -121,6 +121,7 @@ def test_rollouts_are_the_episodes_of_each_environment_whichever_way_they_begin(
     assert loop.state.taken == taken >= total
 
 
+@pytest.mark.slow
 def test_a_resumed_run_begins_new_episodes_with_a_fresh_memory():
     endless = [[(1000, "truncated")]] * 2
     loop = listening(endless, AutoresetMode.SAME_STEP)

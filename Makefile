@@ -31,7 +31,7 @@ $(VENV)-extras/.done: pyproject.toml
 	touch $@
 
 test-extras: $(VENV)-extras/.done ## against gymnax, brax and MuJoCo Playground, in a .venv-extras of their own
-	$(VENV)-extras/bin/pytest tests/extras
+	$(VENV)-extras/bin/pytest tests/extras -m "not slow"
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -15,7 +15,7 @@ from triax.algorithms.evaluation import as_evaluated
 from triax.core.keys import Key, fold_name
 from triax.core.numbers import check_count
 from triax.env_protocol import restart
-from triax.envs import AdaptedEnv, AutoReset
+from triax.envs import AdaptedEnv, resetting
 from triax.loops.rollouts import total_reward
 from triax.networks import StatefulModule, extract_activations, with_recording
 
@@ -64,11 +64,6 @@ def play(playing: Playing, networks: Networks, key: Key) -> Played:
     start = state, carry, jnp.zeros(1, bool), jnp.ones((), bool)
     (final, *_), (states, rewards, first) = jax.lax.scan(step, start, jnp.arange(playing.length))
     return Played(states, final, jnp.sum(rewards), jnp.sum(first, dtype=jnp.int32))
-
-
-def resetting(env: Any) -> Any:
-    """The environment, made to reset itself."""
-    return env if getattr(env, "resets_itself", False) else AutoReset(env)
 
 
 def eval_rollout_for_render_scan(

@@ -10,10 +10,11 @@ import numpy as np
 
 from triax.agents.ppo_network import Networks, PPONetwork
 from triax.algorithms.config import EvalConfig, VideoConfig
-from triax.algorithms.episodes import Playing, play, resetting, unstack_trajectory
+from triax.algorithms.episodes import Playing, play, unstack_trajectory
 from triax.algorithms.evaluation import Evaluation, as_evaluated, evaluate
 from triax.algorithms.results import VideoData
 from triax.core.keys import Key, fold_name
+from triax.envs import resetting
 
 
 class Evaluator:

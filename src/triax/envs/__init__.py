@@ -2,7 +2,7 @@
 
 from triax.env_protocol import EnvState, EnvWrapper, RLEnv, State
 from triax.envs.adapt import AdaptedEnv, NativeEnv, adapt
-from triax.envs.auto_reset import AutoReset
+from triax.envs.auto_reset import AutoReset, resetting
 from triax.envs.connect_four import ConnectFourEnv
 from triax.envs.gymnax_env import GymnaxEnv
 from triax.envs.making import make
@@ -24,4 +24,5 @@ __all__ = [
     "make",
     "register_environments",
     "render_episode",
+    "resetting",
 ]

@@ -74,6 +74,11 @@ class AutoReset(EnvWrapper):
         return lambda states, **kwargs: render([s.replace(inner=s.inner.env) for s in states], **kwargs)
 
 
+def resetting(env: Any) -> Any:
+    """The environment if it resets itself, else wrapped in :class:`AutoReset`."""
+    return env if getattr(env, "resets_itself", False) else AutoReset(env)
+
+
 def _of_episode(state: State) -> tuple[PyTree, PyTree, PyTree]:
     """What belongs to the running episode, not to the step."""
     return state.obs, state.info, state.inner

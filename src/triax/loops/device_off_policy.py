@@ -9,7 +9,7 @@ from jaxtyping import Array
 
 from triax.agents.off_policy import OffPolicyAgent
 from triax.core.keys import Key, fold_name
-from triax.envs import AutoReset
+from triax.envs import resetting
 from triax.loops.device_replay import Experience
 from triax.loops.off_policy_core import OffPolicyConfig, OffPolicyCore, OffPolicyState, StepKeys
 
@@ -35,7 +35,7 @@ class DeviceOffPolicy:
         self, env: Any, agent: OffPolicyAgent, config: OffPolicyConfig | None = None, *, num_seeds: int | None = None
     ) -> None:
         self.config = config = config or OffPolicyConfig()
-        self.env = env if getattr(env, "resets_itself", False) else AutoReset(env)
+        self.env = resetting(env)
         self.agent, self.num_seeds = agent, num_seeds
         self._core = OffPolicyCore.checked("DeviceOffPolicy", agent, config)
         self.replay = self._core.replay

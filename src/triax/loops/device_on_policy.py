@@ -14,7 +14,7 @@ from triax.agents.interface import Agent, Rollout
 from triax.core.keys import Key, fold_name
 from triax.core.modules import strong_copy
 from triax.core.numbers import check_count
-from triax.envs import AutoReset
+from triax.envs import resetting
 from triax.loops.rollouts import Acting, IterationKeys, begin, rollout
 
 Measure = Callable[[PyTree, Rollout], dict[str, Any]]
@@ -118,8 +118,7 @@ class DeviceOnPolicy:
         num_seeds: int | None = None,
         most: int = 64,
     ) -> None:
-        resetting = env if getattr(env, "resets_itself", False) else AutoReset(env)
-        self.program = Program(agent, resetting, config or OnPolicyConfig(), measure, num_seeds)
+        self.program = Program(agent, resetting(env), config or OnPolicyConfig(), measure, num_seeds)
         self.most = check_count("DeviceOnPolicy", "most", most)
         try:
             hash(self.program)

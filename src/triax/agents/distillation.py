@@ -9,13 +9,13 @@ from flax import nnx
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from triax.agents.action_heads import Head, expose_heads, is_head, kl_divergence, negative_log_likelihood
-from triax.agents.descent import Descent
 from triax.agents.distillation_config import DistillationAgentConfig
 from triax.agents.interface import Rollout
 from triax.agents.logging_level import LoggingLevel, summarize
 from triax.agents.off_policy import Weights
 from triax.agents.ppo_loss import weighted_mean
 from triax.agents.ppo_network import Networks, PPONetwork
+from triax.agents.rollout_updates import check_minibatches, descent_of, read_by_updates
 from triax.core.keys import Key, fold_name
 from triax.core.modules import write_into
 from triax.core.trees import copy_arrays
@@ -84,9 +84,7 @@ class Distillation:
         self._student, networks = PPONetwork.of(student)
         self._given = networks, teacher_networks
         self._optimizer = optimizer
-        self._descent = Descent(
-            self._learner_loss, config.gradient_clipping, weight_decay=config.decay, optimizer=optimizer
-        )
+        self._descent = descent_of(self._learner_loss, config, optimizer)
 
     def __eq__(self, other: object) -> bool:
         return self._structure == other._structure if isinstance(other, Distillation) else NotImplemented
@@ -150,20 +148,15 @@ class Distillation:
         ``skipped``, the share of updates that were not finite and changed nothing. Raises ``ValueError`` unless
         ``n_minibatches`` divides the environments.
         """
-        batch = experience.starts.shape[0]
-        if batch % self.config.n_minibatches:
-            raise ValueError(
-                "Distillation: the number of environments must be a multiple of n_minibatches; got "
-                f"{batch} and {self.config.n_minibatches}."
-            )
-        replayed = _what_updates_read(experience)
+        check_minibatches("Distillation", experience, self.config.n_minibatches)
+        replayed = read_by_updates(experience._replace(carry={"student": experience.carry["student"]}))
 
         def update(carry: dict[str, PyTree], inputs: tuple) -> tuple:
             rows, rng = inputs
             return self._update(state._replace(**carry), replayed.environments(rows), rng)
 
         start = {"networks": state.networks, "optimizer_state": state.optimizer_state}
-        schedule = self._schedule(batch, fold_name(key, "minibatches"))
+        schedule = self._schedule(experience.starts.shape[0], fold_name(key, "minibatches"))
         learned, (metrics, finite) = jax.lax.scan(update, start, schedule)
         state = state._replace(**learned)
         extras = experience.extras.network
@@ -257,13 +250,6 @@ class Distillation:
         for sampler in samplers:
             sampler.deterministic = self.config.loss != "sample"
         return teacher, samplers
-
-
-def _what_updates_read(rollout: Rollout) -> Rollout:
-    extras = rollout.extras._replace(metrics=())
-    carry = {"student": rollout.carry["student"]}
-    unread = {"reward": (), "action": (), "next_observation": (), "last_carry": (), "metrics": ()}
-    return rollout._replace(extras=extras, carry=carry, **unread)
 
 
 def _targets(output: Any) -> PyTree:

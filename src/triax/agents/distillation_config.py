@@ -3,8 +3,7 @@
 from dataclasses import dataclass, fields
 
 from triax.agents.logging_level import LoggingLevel
-from triax.agents.ppo_config import decay_of
-from triax.core.numbers import check_count, check_number
+from triax.agents.rollout_updates import settle_updates
 
 LOSSES = ("kl", "sample", "mode")
 
@@ -34,25 +33,9 @@ class DistillationAgentConfig:
     teacher's spread and makes the student's collapse."""
 
     def __post_init__(self) -> None:
-        who = type(self).__name__
         if self.loss not in LOSSES:
-            raise ValueError(f"{who}: loss must be 'kl', 'sample' or 'mode'; got {self.loss!r}.")
-        check_number(who, "learning_rate", self.learning_rate, positive=True)
-        if self.gradient_clipping is not None:
-            check_number(who, "gradient_clipping", self.gradient_clipping, positive=True)
-        if self.weight_decay is not None and not isinstance(self.weight_decay, bool):
-            check_number(who, "weight_decay", self.weight_decay, low=0)
-        for name in ("n_epochs", "n_minibatches"):
-            check_count(who, name, getattr(self, name))
-        for level in self.logging_percentiles or ():
-            check_number(who, "each of logging_percentiles", level, low=0, high=100)
-        if self.logging_percentiles is not None:
-            object.__setattr__(self, "logging_percentiles", tuple(map(float, self.logging_percentiles)))
-
-    @property
-    def decay(self) -> float:
-        """The weight decay as a number."""
-        return decay_of(self.weight_decay)
+            raise ValueError(f"{type(self).__name__}: loss must be 'kl', 'sample' or 'mode'; got {self.loss!r}.")
+        settle_updates(self)
 
     @property
     def structure(self) -> tuple:

@@ -7,6 +7,8 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from triax.core.numbers import check_number
+
 Percentiles = tuple[float, ...]
 """Between 0 and 100; ``()`` for none."""
 
@@ -27,6 +29,13 @@ class LoggingLevel(enum.Flag):
     THROUGHPUT = 512
     BASIC = LOSSES
     ALL = 1023 & ~ROLLOUT_OBS
+
+
+def checked_percentiles(who: str, percentiles: Sequence[float] | None) -> Percentiles | None:
+    """Percentiles as floats; ``TypeError`` or ``ValueError`` unless each is a number in [0, 100]."""
+    if percentiles is None:
+        return None
+    return tuple(check_number(who, "each of logging_percentiles", level, low=0, high=100) for level in percentiles)
 
 
 def summarize(

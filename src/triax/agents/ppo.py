@@ -9,13 +9,13 @@ import optax
 from flax import nnx
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
-from triax.agents.descent import Descent
 from triax.agents.interface import Rollout
 from triax.agents.logging_level import LoggingLevel, summarize
 from triax.agents.off_policy import Weights
 from triax.agents.ppo_config import PPOAgentConfig, PPONumbers
 from triax.agents.ppo_loss import PPOLosses, Targets, make_targets, normalize, ppo_losses
 from triax.agents.ppo_network import Networks, PPONetwork
+from triax.agents.rollout_updates import check_minibatches, descent_of, read_by_updates
 from triax.core.keys import Key, as_raw_key, fold_name
 from triax.core.modules import write_into
 from triax.core.trees import copy_arrays
@@ -79,7 +79,7 @@ class PPOAgent:
         self._network, networks = PPONetwork.of(first)
         self._given = networks if self._factory is None else None
         self._optimizer = optimizer
-        self._descent = Descent(self._loss, config.gradient_clipping, weight_decay=config.decay, optimizer=optimizer)
+        self._descent = descent_of(self._loss, config, optimizer)
 
     def __eq__(self, other: object) -> bool:
         return self._structure == other._structure if isinstance(other, PPOAgent) else NotImplemented
@@ -130,11 +130,7 @@ class PPOAgent:
         ``skipped``, the share of updates that were not finite and changed nothing; ``stopped``, the share that
         ``target_kl`` left out. Raises ``ValueError`` unless ``n_minibatches`` divides the environments.
         """
-        if experience.starts.shape[0] % self.config.n_minibatches:
-            raise ValueError(
-                "PPO: the number of environments must be a multiple of n_minibatches; got "
-                f"{experience.starts.shape[0]} and {self.config.n_minibatches}."
-            )
+        check_minibatches("PPO", experience, self.config.n_minibatches)
         targets = self._targets(state, experience, experience.extras.output.value_estimates, key)
 
         def epoch(carry: tuple, key: Key) -> tuple:
@@ -191,9 +187,8 @@ class PPOAgent:
         return jax.lax.scan(update, carry, (rows, jax.random.split(fold_name(key, "noise"), n_minibatches)))
 
     def _take(self, rollout: Rollout, targets: Targets, rows: Int[Array, " some"] | None) -> Minibatch:
-        """Some environments, all for ``None``; what no update reads is left out."""
-        whole = rollout._replace(reward=(), action=(), next_observation=(), last_carry=(), metrics=())
-        whole = whole._replace(extras=whole.extras._replace(metrics=()))
+        """Some environments, all for ``None``."""
+        whole = read_by_updates(rollout)
         if rows is None:
             return Minibatch(whole, targets)
         together = whole._replace(extras=(whole.extras, targets)).environments(rows)

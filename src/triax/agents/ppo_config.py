@@ -7,7 +7,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from triax.agents.logging_level import LoggingLevel
-from triax.core.numbers import check_count, check_number
+from triax.agents.rollout_updates import settle_updates
+from triax.core.numbers import check_number
 
 
 @dataclass(frozen=True)
@@ -54,23 +55,10 @@ class PPOAgentConfig:
             check_number(who, name, getattr(self, name), low=0, high=1)
         for name in ("clip_range", "critic_loss_weight"):
             check_number(who, name, getattr(self, name), low=0)
-        check_number(who, "learning_rate", self.learning_rate, positive=True)
-        for name in ("value_clip_range", "target_kl", "gradient_clipping"):
+        for name in ("value_clip_range", "target_kl"):
             if getattr(self, name) is not None:
                 check_number(who, name, getattr(self, name), positive=True)
-        if self.weight_decay is not None and not isinstance(self.weight_decay, bool):
-            check_number(who, "weight_decay", self.weight_decay, low=0)
-        for name in ("n_epochs", "n_minibatches"):
-            check_count(who, name, getattr(self, name))
-        for level in self.logging_percentiles or ():
-            check_number(who, "each of logging_percentiles", level, low=0, high=100)
-        if self.logging_percentiles is not None:
-            object.__setattr__(self, "logging_percentiles", tuple(map(float, self.logging_percentiles)))
-
-    @property
-    def decay(self) -> float:
-        """The weight decay as a number."""
-        return decay_of(self.weight_decay)
+        settle_updates(self)
 
     @property
     def structure(self) -> tuple:
@@ -112,8 +100,3 @@ class PPONumbers(NamedTuple):
         numbers: dict[str, Any] = {name: getattr(config, name) for name in cls._fields}
         given = {name: jnp.asarray(number, jnp.float32) for name, number in numbers.items() if number is not None}
         return cls(**(numbers | given))
-
-
-def decay_of(weight_decay: bool | float | None) -> float:
-    """AdamW's decay, 0 for Adam; ``True`` is optax's default."""
-    return 1e-4 if weight_decay is True else float(weight_decay or 0.0)

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from triax.agents.distillation_config import DistillationAgentConfig
-from triax.agents.logging_level import LoggingLevel
+from triax.agents.logging_level import LoggingLevel, checked_percentiles
 from triax.agents.ppo_config import PPOAgentConfig
-from triax.core.numbers import check_count, check_number, check_seed
+from triax.core.numbers import check_count, check_seed
 
 
 @dataclass(frozen=True)
@@ -91,8 +91,7 @@ class EvalConfig:
         check_count("EvalConfig", "every_steps", self.every_steps, low=0)
         for name in ("n_envs", "max_episode_length"):
             check_count("EvalConfig", name, getattr(self, name))
-        for level in self.logging_percentiles or ():
-            check_number("EvalConfig", "each of logging_percentiles", level, low=0, high=100)
+        checked_percentiles("EvalConfig", self.logging_percentiles)
         if self.logging_percentiles is not None:
             object.__setattr__(self, "logging_percentiles", tuple(self.logging_percentiles))
 

@@ -1,23 +1,21 @@
 """All of triax runs under beartype here: annotations are checked, shapes included. Programs are compiled quickly."""
 
+import os
 import warnings
 
 import jax
-import pytest
 from beartype.roar import BeartypeDecorHintPep585DeprecationWarning
 from jaxtyping import install_import_hook
 
 warnings.filterwarnings("ignore", category=BeartypeDecorHintPep585DeprecationWarning)  # Gymnasium's own hints
 install_import_hook("triax", "typechecker.typecheck")
 
-# Tests compile many small programs and run each a few times: XLA need not optimize them.
-jax.config.update("jax_disable_most_optimizations", True)
 
+def pytest_configure(config):
+    """Without slow tests XLA need not optimize: there are many small programs, and each runs a few times.
 
-@pytest.fixture(autouse=True)
-def optimized_if_slow(request):
-    """Long runs are worth it."""
-    slow = request.node.get_closest_marker("slow") is not None
-    jax.config.update("jax_disable_most_optimizations", not slow)
-    yield
-    jax.config.update("jax_disable_most_optimizations", True)
+    The variable is for processes that tests start, whose results are compared bit for bit.
+    """
+    if "not slow" in config.getoption("markexpr"):
+        os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"
+        jax.config.update("jax_disable_most_optimizations", True)

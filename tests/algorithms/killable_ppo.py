@@ -7,8 +7,6 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from dataclasses import replace
 
-import jax
-
 from algorithms.small import CONFIG, ENV, recurrent_net
 from triax.algorithms import EvalConfig, make_checkpoint_fn, train_ppo
 
@@ -18,7 +16,6 @@ ENDLESS = replace(
 
 
 def main(directory):
-    jax.config.update("jax_disable_most_optimizations", True)  # as the tests, which compare bit for bit
     save = make_checkpoint_fn(directory, keep=3)
 
     def checkpoint(state, step):

@@ -13,8 +13,6 @@ import jax
 import jax.numpy as jnp
 import optax
 
-jax.config.update("jax_disable_most_optimizations", True)  # as the tests, which compare bit for bit
-
 EVERY = 3
 OPTIMIZER = optax.adam(1e-2)
 

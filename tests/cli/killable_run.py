@@ -8,10 +8,6 @@ import os
 import signal
 import sys
 
-import jax
-
-jax.config.update("jax_disable_most_optimizations", True)  # as the tests, which compare bit for bit
-
 
 def kill():
     os.kill(os.getpid(), signal.SIGKILL)

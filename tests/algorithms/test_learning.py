@@ -60,12 +60,14 @@ def test_ppo_balances_a_pole_within_100k_steps():
 def test_a_student_of_another_architecture_reaches_95_percent_of_its_teacher():
     teacher = mlp(0)
     train_ppo(ENV, teacher, TrainConfig(PPO, eval=UNWATCHED), seed=0)
-    rngs = nnx.Rngs(1)
-    sampler = DistributionSampler(ENV.action_space, rngs, 0.0)
-    student = PPOAdapter(Sequential([LSTM(4, 16, rngs), Dense(16, 2, rngs), sampler]), make_mlp([4, 8, 1], rngs))
-    before = reward_of(student)
-    learning = DistillationConfig(n_envs=16, rollout_length=32, total_steps=100_000, learning_rate=3e-3)
+    learning = DistillationConfig(n_envs=16, rollout_length=32, total_steps=100_000, learning_rate=1e-3)
     config = DistillationTrainConfig(learning, eval=UNWATCHED)
-    train_distillation(ENV, teacher, student, config)
-    assert before < 0.5 * reward_of(teacher)
-    assert reward_of(student) >= 0.95 * reward_of(teacher)
+    reached = []
+    for seed in range(1, 4):
+        rngs = nnx.Rngs(seed)
+        sampler = DistributionSampler(ENV.action_space, rngs, 0.0)
+        student = PPOAdapter(Sequential([LSTM(4, 16, rngs), Dense(16, 2, rngs), sampler]), make_mlp([4, 8, 1], rngs))
+        assert reward_of(student) < 0.5 * reward_of(teacher)
+        train_distillation(ENV, teacher, student, config, seed=seed)
+        reached.append(reward_of(student))
+    assert min(reached) >= 0.95 * reward_of(teacher), reached

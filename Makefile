@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SEED ?= 0
 
-.PHONY: demo test test-all test-extras lint format bench clean
+.PHONY: demo test test-all test-extras lint format bench docs clean
 
 $(VENV)/.base: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -47,6 +47,14 @@ bench: $(VENV)/.dev ## each path beside a bare jitted call that does the same wo
 	$(BIN)/python benchmarks/host.py
 	$(BIN)/python benchmarks/replay.py
 	$(BIN)/python benchmarks/unroll.py
+
+$(VENV)-docs/.done: pyproject.toml
+	$(PYTHON) -m venv $(VENV)-docs
+	$(VENV)-docs/bin/pip install --quiet --disable-pip-version-check -e '.[docs]'
+	touch $@
+
+docs: $(VENV)-docs/.done ## docs/_build/html, tutorials executed; a warning is an error
+	$(VENV)-docs/bin/sphinx-build -W --keep-going -q -E -b html docs docs/_build/html
 
 clean:
 	rm -rf $(VENV) build dist

@@ -20,13 +20,11 @@ Preprocessor = Callable[[Any, Any], Any]
 def default_preprocessor(space: spaces.Space) -> Preprocessor:
     """A traceable ``f(rng, X)`` from one element or a batch of elements to a batch of network inputs.
 
-    | space | result |
-    |---|---|
-    | ``Discrete(n)`` | one-hot float32 ``(B, n)``; value ``start`` is the first |
-    | ``Box`` | ``(B, *shape)`` in the space's dtype as JAX holds it, clipped to the bounds, not scaled |
-    | ``MultiDiscrete`` | list of one-hots ``(B, n_i)``, one for each of ``nvec.ravel()`` |
-    | ``MultiBinary`` | float32 ``(B, *shape)`` |
-    | ``Tuple``, ``Dict`` | tuple or dict of the parts |
+    * ``Discrete(n)``: one-hot float32 ``(B, n)``; value ``start`` is the first
+    * ``Box``: ``(B, *shape)`` in the space's dtype as JAX holds it, clipped to the bounds, not scaled
+    * ``MultiDiscrete``: list of one-hots ``(B, n_i)``, one for each of ``nvec.ravel()``
+    * ``MultiBinary``: float32 ``(B, *shape)``
+    * ``Tuple``, ``Dict``: tuple or dict of the parts
 
     ``rng`` is not used. Raises ``TypeError`` for a space that is not supported; the function raises
     ``ValueError`` for a wrong shape.

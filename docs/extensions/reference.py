@@ -34,12 +34,8 @@ def packages() -> dict[str, ModuleType]:
 
 def names_of(module: ModuleType) -> list[str]:
     """The public names of a module that are no modules and no dunders."""
-    names = getattr(module, "__all__", None) or [name for name in vars(module) if _is_own(module, name)]
-    return [name for name in names if not isinstance(getattr(module, name), ModuleType) and not name.startswith("_")]
-
-
-def _is_own(module: ModuleType, name: str) -> bool:
-    return not name.startswith("_") and f"\n{name} =" in inspect.getsource(module)
+    values = {name: getattr(module, name) for name in module.__all__ if not name.startswith("_")}
+    return [name for name, value in values.items() if not isinstance(value, ModuleType)]
 
 
 def homes() -> dict[str, dict[str, str]]:

@@ -5,6 +5,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+__all__ = ["Action", "Batch", "LogPropensity", "Observation", "Policy", "SpaceElement"]
+
 Batch = Sequence
 """Anything with a leading batch axis."""
 Observation = TypeVar("Observation")

@@ -1,5 +1,6 @@
 """What a training run leaves on disk, how far it is, and how it stops."""
 
+from triax.pictures import Curve, RunSeries, describe_spread, summarize
 from triax.runs.checkpoint_store import CheckpointStore
 from triax.runs.checkpoints import (
     Checkpoint,
@@ -9,7 +10,7 @@ from triax.runs.checkpoints import (
     load_metadata,
     save_checkpoint,
 )
-from triax.runs.comparison import Curve, RunSeries, describe_spread, plot_comparison, summarize
+from triax.runs.comparison import plot_comparison
 from triax.runs.config_file import (
     ConfigError,
     decode_config,
@@ -20,7 +21,7 @@ from triax.runs.config_file import (
     save_config,
 )
 from triax.runs.interrupt import CleanInterrupt
-from triax.runs.learning_curve import plot_learning_curve
+from triax.runs.learning_curve import draw_run, plot_learning_curve
 from triax.runs.lock import RunInUseError, is_in_use, require_unused
 from triax.runs.metrics_file import MetricsLog, MetricsWriter, read_metrics
 from triax.runs.progress import Progress
@@ -50,6 +51,7 @@ __all__ = [
     "check_video_path",
     "decode_config",
     "describe_spread",
+    "draw_run",
     "encode_config",
     "installed_versions",
     "is_in_use",

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float, Int
 
+from triax.pictures import new_axes, write_picture
+from triax.pictures.style import BLUE, ORANGE, dress, put_legend_below
 from triax.runs.metrics_file import MetricsLog
-from triax.runs.picture import BLUE, ORANGE, dress, new_axes, write_picture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,11 +26,39 @@ def plot_learning_curve(
     window: int | float | None = None,
     title: str = "",
 ) -> None:
-    """Draws the return over steps.
+    """Writes what :func:`draw_run` draws, with a legend.
 
     Args:
         log: what ``read_metrics`` gave.
         path: the picture to write: ``.png``, ``.svg`` or ``.pdf``.
+        episode_metric: as in :func:`draw_run`.
+        evaluation_metric: as in :func:`draw_run`.
+        window: as in :func:`draw_run`.
+        title: above the picture.
+
+    Raises ``ValueError`` when the log has neither metric, or for another suffix. The pyplot state and the backend of
+    matplotlib are not touched.
+    """
+    axes = new_axes()
+    draw_run(axes, log, episode_metric=episode_metric, evaluation_metric=evaluation_metric, window=window, title=title)
+    put_legend_below(axes)
+    write_picture(axes, path)
+
+
+def draw_run(
+    axes: "Axes",
+    log: MetricsLog,
+    *,
+    episode_metric: str = "episode/return",
+    evaluation_metric: str = "eval/episode_reward",
+    window: int | float | None = None,
+    title: str = "",
+) -> None:
+    """Draws the return of one run over its steps.
+
+    Args:
+        axes: where to.
+        log: what ``read_metrics`` gave.
         episode_metric: the return of each training episode: dots, their running mean, and a band between the
             10th and 90th percentile of the same episodes.
         evaluation_metric: evaluations: ``<name>/mean`` (or ``<name>``) as points, ``<name>/std`` as bars.
@@ -37,23 +66,19 @@ def plot_learning_curve(
             least five episodes are.
         title: above the picture.
 
-    Raises ``ValueError`` when the log has neither metric, or for another suffix. The pyplot state and the backend of
-    matplotlib are not touched.
+    Raises ``ValueError`` when the log has neither metric. Everything has a label: ``axes.legend()`` shows them.
     """
     steps, returns = log.series(episode_metric)
     mean_name = next((name for name in (f"{evaluation_metric}/mean", evaluation_metric) if _has(log, name)), None)
     if not len(steps) and mean_name is None:
         raise ValueError(
-            f"plot_learning_curve: expected the metric {episode_metric!r} or {evaluation_metric!r}; "
-            f"the log has {log.names()}."
+            f"draw_run: expected the metric {episode_metric!r} or {evaluation_metric!r}; the log has {log.names()}."
         )
-    axes = new_axes()
     if len(steps):
         _draw_episodes(axes, steps, returns, window)
     if mean_name is not None:
         _draw_evaluations(axes, log, mean_name, f"{evaluation_metric}/std")
     dress(axes, title=title)
-    write_picture(axes, path)
 
 
 def running_statistics(

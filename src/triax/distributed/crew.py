@@ -1,0 +1,207 @@
+"""The processes of a distributed run: started, called, started again where they died, and ended."""
+
+import logging
+import os
+from collections.abc import Callable
+from typing import Any
+
+import ray
+from ray.exceptions import RayActorError, RayTaskError
+
+from triax.distributed.config import DistributedError
+
+logger = logging.getLogger("triax.distributed")
+
+
+class Member:
+    """One process, and those that took its place. ``make`` starts one, told how many there were before."""
+
+    def __init__(self, name: str, make: Callable[[int], Any]) -> None:
+        self.name = name
+        self.make = make
+        self.life = -1
+        self.failures = 0
+        """Deaths since a call was last answered."""
+        self.pid: int | None = None
+        self.handle: Any = None
+
+    def start(self) -> None:
+        """The first process, or the next."""
+        self.life += 1
+        self.pid = None
+        self.handle = self.make(self.life)
+
+
+class Call:
+    """A call that is under way; ``then`` gets the answer."""
+
+    def __init__(self, member: Member, kind: str, size: int, then: Callable[[Any], None]) -> None:
+        self.member, self.kind, self.size, self.then = member, kind, size, then
+        self.life = member.life
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the process that was called has not been replaced."""
+        return self.life == self.member.life
+
+
+class Crew:
+    """Members and the calls to them that are under way. Answers are taken in by :meth:`pump`.
+
+    Args:
+        max_restarts: how often a member may die in a row.
+        revived: told of a member whose process has been replaced, and of the calls that went with the old one.
+    """
+
+    def __init__(self, max_restarts: int, revived: Callable[[Member, list[Call]], None]) -> None:
+        self.members: list[Member] = []
+        self.restarts = 0
+        self._max_restarts, self._revived = max_restarts, revived
+        self._calls: dict[Any, Call] = {}
+
+    def add(self, name: str, make: Callable[[int], Any]) -> Member:
+        """Starts a member."""
+        member = Member(name, make)
+        self.members.append(member)
+        self._start(member)
+        return member
+
+    def call(  # noqa: PLR0913 (what is called, and what is known of the answer)
+        self,
+        member: Member,
+        method: str,
+        *arguments: Any,
+        then: Callable[..., None],
+        size: int = 0,
+        kind: str | None = None,
+        num_returns: int = 1,
+    ) -> None:
+        """Call a method; ``then`` gets what it returns, of several values references to all but the last.
+
+        ``size`` is how much the call is worth in the sums of :meth:`under_way`, where it counts as ``kind``, by
+        default the name of the method.
+        """
+        references = getattr(member.handle, method).options(num_returns=num_returns).remote(*arguments)
+        *others, last = references if num_returns > 1 else [references]
+        call = Call(member, kind or method, size, lambda answer: then(*others, answer))
+        self._calls[last] = call
+
+    def calls(self, kind: str, member: Member | None = None) -> list[Call]:
+        """Those of a kind that are under way, to processes that live as far as is known."""
+        return [
+            call
+            for call in self._calls.values()
+            if call.kind == kind and call.is_current and (member is None or call.member is member)
+        ]
+
+    def under_way(self, *kinds: str) -> int:
+        """The sum of their sizes."""
+        return sum(call.size for kind in kinds for call in self.calls(kind))
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is under way."""
+        return not self._calls
+
+    def pump(self, timeout: float = 0.05) -> None:
+        """Take in the answers that have come; waits for one if there are none.
+
+        Raises ``DistributedError`` when a call failed with an exception, or a member died once too often.
+        """
+        if not self._calls:
+            return
+        come, _ = ray.wait(list(self._calls), num_returns=1, timeout=timeout, fetch_local=False)
+        if come:
+            come, _ = ray.wait(list(self._calls), num_returns=len(self._calls), timeout=0, fetch_local=False)
+        for reference in come:
+            self._take(reference, self._calls.pop(reference))
+
+    def ask(self, questions: list[tuple[Member, str, tuple]]) -> list[Any]:
+        """Answers to calls, each repeated should its member die meanwhile."""
+        answers: dict[int, Any] = {}
+        asked: dict[int, int] = {}
+        while len(answers) < len(questions):
+            for i, (member, method, arguments) in enumerate(questions):
+                if i not in answers and asked.get(i) != member.life:
+                    asked[i] = member.life
+                    self.call(member, method, *arguments, then=lambda answer, i=i: answers.__setitem__(i, answer))
+            self.pump()
+        return [answers[i] for i in range(len(questions))]
+
+    def close(self) -> None:
+        """End all processes; nothing is waited for."""
+        self._calls.clear()
+        for member in self.members:
+            _kill(member)
+        self.members.clear()
+
+    def _start(self, member: Member) -> None:
+        member.start()
+        self.call(member, "ready", then=lambda pid: setattr(member, "pid", pid))
+
+    def _take(self, reference: Any, call: Call) -> None:
+        try:
+            answer = ray.get(reference)
+        except RayActorError as error:
+            if call.is_current:
+                self._replace(call.member, error)
+            return
+        except RayTaskError as error:
+            raise DistributedError(f"{call.member.name} failed in {call.kind}: {_reason(error)}") from error
+        if call.is_current:
+            call.member.failures = 0 if call.kind != "ready" else call.member.failures
+            call.then(answer)
+
+    def _replace(self, member: Member, error: RayActorError) -> None:
+        if error.actor_init_failed:
+            raise DistributedError(f"{member.name} could not start: {_last_line(str(error))}") from error
+        member.failures += 1
+        if member.failures > self._max_restarts:
+            raise DistributedError(
+                f"{member.name} died {member.failures} times in a row without any work between; is there memory enough?"
+                f" The last time: {_last_line(str(error))}"
+            ) from error
+        gone = [call for call in self._calls.values() if call.member is member and call.is_current]
+        _kill(member)
+        logger.warning("%s (process %s) died; another one takes its place.", member.name, member.pid or "not started")
+        self.restarts += 1
+        self._start(member)
+        self._revived(member, gone)
+
+
+def _kill(member: Member) -> None:
+    """A process that is dead already is none."""
+    ray.kill(member.handle)
+
+
+def _reason(error: RayTaskError) -> str:
+    cause = getattr(error, "cause", None)
+    return f"{type(cause).__name__}: {cause}" if cause is not None else _last_line(str(error))
+
+
+def _last_line(text: str) -> str:
+    return text.strip().splitlines()[-1]
+
+
+class Session:
+    """A connection to Ray: a cluster by its address, the one that this process is connected to, or a new one here.
+
+    What was opened here is closed again; a new cluster ends with it, its processes too.
+    """
+
+    def __init__(self, address: str | None, num_cpus: int) -> None:
+        self._is_own = not ray.is_initialized()
+        if not self._is_own:
+            return
+        options = {"log_to_driver": False, "logging_level": logging.ERROR}
+        if address is not None:
+            ray.init(address=address, **options)
+            return
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        # Processes share cores where there are fewer: they wait for each other most of the time.
+        ray.init(num_cpus=max(num_cpus, os.cpu_count() or 1), include_dashboard=False, **options)
+
+    def close(self) -> None:
+        """Disconnect."""
+        if self._is_own and ray.is_initialized():
+            ray.shutdown()

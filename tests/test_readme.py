@@ -5,12 +5,14 @@ import pytest
 
 from pages import promised_lines, run
 
+PAGE = "README.md"
+
 
 @pytest.mark.slow
 def test_every_block_runs_and_prints_what_it_says(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    session = run("README.md")
-    promised, printed = promised_lines("README.md"), capsys.readouterr().out.splitlines()
+    session = run(PAGE)
+    promised, printed = promised_lines(PAGE), capsys.readouterr().out.splitlines()
     assert len(promised) == 3 and [line for line in printed if line in promised] == promised
     returns = [evaluation["eval/episode_reward/mean"] for evaluation in session["result"].eval_history]
     assert returns[0] < -30 and returns[-1] > -2, "train_ppo learns what the page says"

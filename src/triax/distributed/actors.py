@@ -1,7 +1,4 @@
-"""The roles as Ray actors: processes around :class:`Rollouts`, :class:`Replay` and :class:`Learner`, nothing more.
-
-A list around an object reference keeps Ray from fetching the object for a call that may not need it.
-"""
+"""The roles as Ray actors: processes around :class:`Rollouts`, :class:`Replay` and :class:`Learner`, nothing more."""
 
 import os
 from typing import Any
@@ -11,15 +8,13 @@ import ray
 from jaxtyping import Float, Int
 
 from triax.distributed.journal import Entry
-from triax.distributed.learner_role import Arrays, Learned, Learner
+from triax.distributed.learner_role import Arrays, Learned, Learner, Version
 from triax.distributed.recipe import prepare_process, unpickled
 from triax.distributed.replay_role import Replay
 from triax.distributed.rollout_role import Gathered, Rollouts
 from triax.reward_tracing import TransitionBatch
 
 Chunk = tuple[TransitionBatch, Float[np.ndarray, " n"]]
-Version = tuple[int, list[Any]]
-"""Its number, and the reference to the state of the agent."""
 
 
 class RolloutActor:
@@ -49,7 +44,7 @@ class RolloutActor:
     def _load(self, version: Version) -> None:
         number, reference = version
         if number != self._version:
-            self._rollouts.load(ray.get(reference[0]))
+            self._rollouts.load(_fetch(reference))
             self._version = number
 
 
@@ -79,8 +74,8 @@ class ReplayActor:
 
     def restore(self, base: list[Any], entries: list[Entry], known: tuple[np.ndarray, np.ndarray]) -> None:
         """Hold what a lost one held. ``base`` is a reference to its state at the beginning and an example, or empty."""
-        state, example = ray.get(base[0]) if base else (None, None)
-        self._replay.restore(state, example, (ray.get(entry.rows) for entry in entries), known)
+        state, example = _fetch(base) if base else (None, None)
+        self._replay.restore(state, example, (_fetch([entry.rows]) for entry in entries), known)
 
     def state_dict(self) -> dict[str, Any]:
         """Of the buffer."""
@@ -92,7 +87,7 @@ class LearnerActor:
 
     def __init__(self, paths: list[str], recipe: bytes, seed: int, version: Version | None, updates: int) -> None:
         prepare_process(paths, one_thread=False)
-        state = None if version is None else (ray.get(version[1][0]), updates)
+        state = None if version is None else (_fetch(version[1]), updates)
         self._learner = Learner(unpickled(recipe).agent(), seed, state)
 
     def ready(self) -> int:
@@ -107,3 +102,8 @@ class LearnerActor:
         """The state after an update from each batch."""
         learned = self._learner.learn(batches)
         return self._learner.arrays(), learned
+
+
+def _fetch(reference: list[Any]) -> Any:
+    """What the reference in the list is to."""
+    return ray.get(reference[0])

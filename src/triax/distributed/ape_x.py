@@ -16,7 +16,7 @@ from triax.distributed.config import ApeXConfig, DistributedError
 from triax.distributed.exploration import epsilon_ladder
 from triax.distributed.extra import import_ray
 from triax.distributed.journal import ReplayJournal
-from triax.distributed.learner_role import Arrays, Learned
+from triax.distributed.learner_role import Arrays, Learned, Version
 from triax.distributed.measured import Measured
 from triax.distributed.rate_limiter import RateLimiter
 from triax.distributed.recipe import Recipe, pickled
@@ -46,8 +46,8 @@ class ApeX:
         recipe: how a process makes its environments and its agent.
         config: how the run is laid out.
         seed: of weights, environments and draws.
-        address: of a Ray cluster, such as ``"auto"`` or ``"ray://host:10001"``; ``None`` is the one that this process is
-            connected to, or a new one on this machine.
+        address: of a Ray cluster, such as ``"auto"`` or ``"10.0.0.1:6379"``; ``None`` is the one that this process
+            is connected to, or a new one on this machine.
 
     Raises:
         MissingExtraError: Ray is not installed.
@@ -66,7 +66,7 @@ class ApeX:
         self._journal = ReplayJournal(config.capacity)
         self._base: list[Any] = []
         self._arrays: Arrays | None = None
-        self._version: tuple[int, list[Any]] | None = None
+        self._version: Version | None = None
         self.steps = self.updates = 0
         self._measured = Measured()
         self._session: Any = None
@@ -173,7 +173,7 @@ class ApeX:
             "distributed/updates": self.updates,
             "distributed/versions": 0 if self._version is None else self._version[0],
             "distributed/restarts": self._crew.restarts,
-            "distributed/steps_under_way": self._crew.under_way("gather"),
+            "distributed/steps_under_way": self._crew.size_under_way("gather"),
             "distributed/replayed_transitions": min(self._journal.total, self.config.capacity),
         }
         return self._measured.report(self.steps, self.updates) | {name: float(value) for name, value in now.items()}
@@ -187,11 +187,11 @@ class ApeX:
         allowed = min(total_steps, self._limiter.steps_allowed(self.updates))
         for ahead in range(_CALLS_AHEAD):
             for worker in self._workers:
-                room = allowed - self.steps - crew.under_way("gather")
-                is_full = len(crew.calls("add")) >= _CALLS_AHEAD * config.num_workers
+                room = allowed - self.steps - crew.size_under_way("gather")
+                is_full = crew.under_way("add") >= _CALLS_AHEAD * config.num_workers
                 if is_full or room < min(config.steps_per_call, total_steps - self.steps) or room <= 0:
                     return
-                if len(crew.calls("gather", worker)) > ahead:
+                if crew.under_way("gather", worker) > ahead:
                     continue
                 length = min(config.chunk_length, -(-room // config.num_envs))
                 size = length * config.num_envs
@@ -206,8 +206,8 @@ class ApeX:
 
     def _feed_learner(self) -> None:
         crew, calls = self._crew, self.config.updates_per_call
-        while self._journal.total and len(crew.calls("sample")) + len(crew.calls("learn")) <= _CALLS_AHEAD:
-            claimed = self.updates + crew.under_way("sample", "learn")
+        while self._journal.total and crew.under_way("sample") + crew.under_way("learn") <= _CALLS_AHEAD:
+            claimed = self.updates + crew.size_under_way("sample") + crew.size_under_way("learn")
             if claimed + calls > self._limiter.updates_due(self.steps):
                 return
             crew.call(self._replay, "sample", calls, then=self._sampled, size=calls, num_returns=2)
@@ -245,12 +245,12 @@ class ApeX:
 
         config, remote = self.config, partial(self._ray.remote, num_cpus=1, max_restarts=0)
         common = list(sys.path), pickled(self._recipe)
-        seeds = np.random.SeedSequence(self._seed)
 
         def seed(index: int, life: int) -> int:
-            return int(np.random.SeedSequence([seeds.entropy, self.steps, index, life]).generate_state(1)[0] >> 1)
+            """Other ones after a restart or a resumption, so that nothing is done twice."""
+            return int(np.random.SeedSequence([self._seed, self.steps, index, life]).generate_state(1)[0] >> 1)
 
-        worker, replay, learner = remote()(RolloutActor), remote()(ReplayActor), LearnerActor
+        worker, replay = remote()(RolloutActor), remote()(ReplayActor)
         learner = remote(num_gpus=config.learner_gpus)(LearnerActor)
         self._learner = self._crew.add(
             "the learner", lambda life: learner.remote(*common, self._seed, self._version, self.updates)

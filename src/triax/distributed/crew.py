@@ -2,6 +2,7 @@
 
 import logging
 import os
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -35,8 +36,8 @@ class Member:
 class Call:
     """A call that is under way; ``then`` gets the answer."""
 
-    def __init__(self, member: Member, kind: str, size: int, then: Callable[[Any], None]) -> None:
-        self.member, self.kind, self.size, self.then = member, kind, size, then
+    def __init__(self, member: Member, method: str, size: int, then: Callable[[Any], None]) -> None:
+        self.member, self.method, self.size, self.then = member, method, size, then
         self.life = member.life
 
     @property
@@ -58,6 +59,8 @@ class Crew:
         self.restarts = 0
         self._max_restarts, self._revived = max_restarts, revived
         self._calls: dict[Any, Call] = {}
+        self._counts: Counter[tuple[str, Member | None]] = Counter()
+        self._sizes: Counter[str] = Counter()
 
     def add(self, name: str, make: Callable[[int], Any]) -> Member:
         """Starts a member."""
@@ -66,37 +69,32 @@ class Crew:
         self._start(member)
         return member
 
-    def call(  # noqa: PLR0913 (what is called, and what is known of the answer)
+    def call(
         self,
         member: Member,
         method: str,
         *arguments: Any,
         then: Callable[..., None],
         size: int = 0,
-        kind: str | None = None,
         num_returns: int = 1,
     ) -> None:
         """Call a method; ``then`` gets what it returns, of several values references to all but the last.
 
-        ``size`` is how much the call is worth in the sums of :meth:`under_way`, where it counts as ``kind``, by
-        default the name of the method.
+        ``size`` is how much the call is worth in the sums of :meth:`size_under_way`.
         """
         references = getattr(member.handle, method).options(num_returns=num_returns).remote(*arguments)
         *others, last = references if num_returns > 1 else [references]
-        call = Call(member, kind or method, size, lambda answer: then(*others, answer))
+        call = Call(member, method, size, lambda answer: then(*others, answer))
         self._calls[last] = call
+        self._count(call, 1)
 
-    def calls(self, kind: str, member: Member | None = None) -> list[Call]:
-        """Those of a kind that are under way, to processes that live as far as is known."""
-        return [
-            call
-            for call in self._calls.values()
-            if call.kind == kind and call.is_current and (member is None or call.member is member)
-        ]
+    def under_way(self, method: str, member: Member | None = None) -> int:
+        """Calls of a method that are under way, to processes that live as far as is known."""
+        return self._counts[method, member]
 
-    def under_way(self, *kinds: str) -> int:
+    def size_under_way(self, method: str) -> int:
         """The sum of their sizes."""
-        return sum(call.size for kind in kinds for call in self.calls(kind))
+        return self._sizes[method]
 
     @property
     def is_idle(self) -> bool:
@@ -140,17 +138,25 @@ class Crew:
         self.call(member, "ready", then=lambda pid: setattr(member, "pid", pid))
 
     def _take(self, reference: Any, call: Call) -> None:
+        is_current = call.is_current
+        if is_current:
+            self._count(call, -1)
         try:
             answer = ray.get(reference)
         except RayActorError as error:
-            if call.is_current:
+            if is_current:
                 self._replace(call.member, error)
             return
         except RayTaskError as error:
-            raise DistributedError(f"{call.member.name} failed in {call.kind}: {_reason(error)}") from error
-        if call.is_current:
-            call.member.failures = 0 if call.kind != "ready" else call.member.failures
+            raise DistributedError(f"{call.member.name} failed in {call.method}: {_reason(error)}") from error
+        if is_current:
+            call.member.failures = 0 if call.method != "ready" else call.member.failures
             call.then(answer)
+
+    def _count(self, call: Call, sign: int) -> None:
+        for member in (None, call.member):
+            self._counts[call.method, member] += sign
+        self._sizes[call.method] += sign * call.size
 
     def _replace(self, member: Member, error: RayActorError) -> None:
         if error.actor_init_failed:
@@ -162,6 +168,8 @@ class Crew:
                 f" The last time: {_last_line(str(error))}"
             ) from error
         gone = [call for call in self._calls.values() if call.member is member and call.is_current]
+        for call in gone:
+            self._count(call, -1)
         _kill(member)
         logger.warning("%s (process %s) died; another one takes its place.", member.name, member.pid or "not started")
         self.restarts += 1

@@ -14,7 +14,7 @@ class Entry(NamedTuple):
 
     rows: Any
     """The rows, or a reference to them: it is only kept and handed out."""
-    count: int
+    num_rows: int
 
 
 class ReplayJournal:
@@ -50,8 +50,8 @@ class ReplayJournal:
         self._errors[slots] = np.nan
         self._entries.append(Entry(rows, count))
         self._total, self._kept = self._total + count, self._kept + count
-        while self._kept - self._entries[0].count >= self._capacity:
-            self._kept -= self._entries.popleft().count
+        while self._kept - self._entries[0].num_rows >= self._capacity:
+            self._kept -= self._entries.popleft().num_rows
 
     def set_errors(self, ids: Int[np.ndarray, " n"], errors: Float[np.ndarray, " n"]) -> None:
         """Note what was learned of rows; those that have been overwritten since are left alone."""

@@ -15,6 +15,8 @@ from triax.reward_tracing import TransitionBatch
 
 Arrays = dict[str, np.ndarray]
 """The state of an agent as it travels: its leaves by name."""
+Version = tuple[int, list[Any]]
+"""The number of such a state, and in a list the reference to it: so Ray does not fetch it for each call."""
 
 
 class Learned(NamedTuple):

@@ -52,7 +52,7 @@ def pickled(value: Any) -> bytes:
     """For a process that must first find the modules that it refers to."""
     from ray import cloudpickle
 
-    return cloudpickle.dumps(value)
+    return cloudpickle.dumps(value)  # pyright: ignore[reportPrivateImportUsage]
 
 
 def unpickled(value: bytes) -> Any:

@@ -21,7 +21,7 @@ from triax.core.modules import write_into
 from triax.core.trees import copy_arrays
 from triax.learning.learner import LossOutput
 from triax.networks import ActionSampler, PPONetworkOutput, StatefulModule, StatefulModuleOutput
-from triax.networks.unrolling import fold
+from triax.networks.unrolling import fold, unfold
 
 
 class DistillationState(NamedTuple):
@@ -182,8 +182,8 @@ class Distillation:
         out = student.unroll(rollout.carry["student"], rollout.observation, rollout.resets, rollout.extras.network)
         heads, targets = fold((out.output.loglikelihoods, rollout.extras.teacher))
         distances = self._distances(samplers, teacher_samplers, heads, targets)
-        shape = rollout.terminated.shape
-        distance = sum((weighted_mean(d.reshape(shape), rollout.weight) for d in distances), jnp.zeros(()))
+        unfolded = unfold(distances, rollout.resets)
+        distance = sum((weighted_mean(d, rollout.weight) for d in unfolded), jnp.zeros(()))
         regularization = weighted_mean(out.regularization_loss, rollout.weight)
         name = "distillation" if self.config.loss == "kl" else "distillation_nll"
         return distance + regularization, {name: distance, "regularization": regularization}

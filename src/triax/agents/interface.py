@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from triax.core.keys import Key
+from triax.core.sharding import split
 
 S = TypeVar("S")
 
@@ -75,9 +76,15 @@ class Rollout(NamedTuple):
         return jnp.concatenate([self.starts[None], done[:-1]])
 
     def environments(self, rows: Int[Array, " some"]) -> "Rollout":
-        """What some of the environments did."""
+        """What some of the environments did; split over devices anew where a program runs on several."""
         over_time = self._replace(carry=(), last_carry=(), starts=())
         per_environment = (self.carry, self.last_carry, self.starts)
         over_time = jax.tree.map(lambda leaf: jnp.take(leaf, rows, axis=1), over_time)
         carry, last_carry, starts = jax.tree.map(lambda leaf: jnp.take(leaf, rows, axis=0), per_environment)
-        return over_time._replace(carry=carry, last_carry=last_carry, starts=starts)
+        return over_time._replace(carry=carry, last_carry=last_carry, starts=starts).split()
+
+    def split(self) -> "Rollout":
+        """The same, with its environments split over the devices that a program runs on."""
+        num_envs = self.starts.shape[0]
+        per_environment = {name: split(getattr(self, name), num_envs) for name in ("carry", "last_carry", "starts")}
+        return split(self, num_envs, axis=1)._replace(**per_environment)

@@ -10,6 +10,7 @@ from jaxtyping import Array, Bool, Int, PyTree
 from triax.agents.interface import Rollout
 from triax.core.keys import Key
 from triax.core.modules import SplitModule
+from triax.core.sharding import per_device
 from triax.networks import PPONetworkOutput, StatefulModuleOutput, as_module, reset_where
 from triax.networks.unrolling import fold
 
@@ -80,7 +81,8 @@ class PPONetwork(NamedTuple):
             final = lambda: self._final_values(networks, rollout, extras, key)  # noqa: E731
             chosen = lambda: jax.tree.map(lambda f, v: jnp.where(cut, f, v), final(), following)  # noqa: E731
             return jax.lax.cond(jnp.any(cut), chosen, lambda: following)
-        return self._with_final_values(networks, rollout, following, cut, key)
+        replaced = per_device(self._with_final_values, (None, None, 1, 1, 1, None), 1)
+        return replaced(networks, rollout.carry, rollout.next_observation, following, cut, key)
 
     def _final_values(self, networks: Networks, rollout: Rollout, extras: PyTree, key: Key) -> PyTree:
         """With memory: the value of the observation that each step led to, after that step."""
@@ -95,12 +97,18 @@ class PPONetwork(NamedTuple):
         return jax.lax.scan(one, rollout.carry, steps)[1]
 
     def _with_final_values(
-        self, networks: Networks, rollout: Rollout, following: PyTree, cut: Bool[Array, "time batch"], key: Key
+        self,
+        networks: Networks,
+        carry: PyTree,
+        observations: PyTree,
+        following: PyTree,
+        cut: Bool[Array, "time batch"],
+        key: Key,
     ) -> PyTree:
         """Without memory: only the observations that are asked for, as many at a time as there are environments."""
         size, total = cut.shape[1], cut.size
         rows = jnp.flatnonzero(cut, size=total, fill_value=total)
-        count, flat = jnp.sum(cut, dtype=jnp.int32), fold((rollout.next_observation, following))
+        count, flat = jnp.sum(cut, dtype=jnp.int32), fold((observations, following))
 
         def more(state: tuple) -> Bool[Array, ""]:
             return state[0] * size < count
@@ -109,7 +117,7 @@ class PPONetwork(NamedTuple):
             done, values = state
             index: Int[Array, " some"] = jax.lax.dynamic_slice(rows, (done * size,), (size,))
             observation = jax.tree.map(lambda leaf: jnp.take(leaf, index, axis=0, mode="clip"), flat[0])
-            found = self.step(networks, rollout.carry, observation, key).output.value_estimates
+            found = self.step(networks, carry, observation, key).output.value_estimates
             return done + 1, jax.tree.map(lambda v, new: v.at[index].set(new, mode="drop"), values, found)
 
         _, values = jax.lax.while_loop(more, some, (jnp.zeros((), jnp.int32), flat[1]))

@@ -8,6 +8,7 @@ from triax.agents.descent import Descent
 from triax.agents.interface import Rollout
 from triax.agents.logging_level import checked_percentiles
 from triax.core.numbers import check_count, check_number
+from triax.core.sharding import num_shards
 from triax.learning.learner import Loss
 
 
@@ -37,12 +38,19 @@ def descent_of(loss: Loss, config: Any, optimizer: optax.GradientTransformation 
 
 
 def check_minibatches(who: str, rollout: Rollout, n_minibatches: int) -> None:
-    """``ValueError`` unless the environments can be divided into so many parts."""
-    num_envs = rollout.starts.shape[0]
+    """``ValueError`` unless the environments can be divided into so many parts, and each of them over all devices."""
+    num_envs, shards = rollout.starts.shape[0], num_shards()
     if num_envs % n_minibatches:
         raise ValueError(
             f"{who}: the number of environments must be a multiple of n_minibatches; got {num_envs} and "
             f"{n_minibatches}."
+        )
+    if num_envs // n_minibatches % shards:
+        each = n_minibatches * shards
+        raise ValueError(
+            f"{who}: a minibatch must be split evenly over {shards} devices, so that the number of environments must be"
+            f" a multiple of n_minibatches * devices = {each}; got {num_envs}. Try {-(-num_envs // each) * each}"
+            " environments, or fewer devices."
         )
 
 

@@ -5,12 +5,15 @@ behind (a "double-float", some 48 bits in float32), so a sample still counts aft
 A batch is measured from its own first sample, so that a constant has variance zero and large offsets cancel.
 """
 
+import functools
 import math
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, PyTree
+
+from triax.core.sharding import gathered, num_shards, per_device
 
 
 class Moments(NamedTuple):
@@ -45,7 +48,9 @@ def update_moments(moments: Moments, batch: PyTree, weights: ArrayLike | None = 
     finite, or so large that sums of its square would overflow (3e14 in float32), is left out whole.
     Raises ``ValueError`` for leaves of another shape. Source: Chan, Golub & LeVeque 1979, eq. 2.1.
     """
-    return merge_moments(moments, _moments_of(batch, moments.mean, weights))
+    if num_shards() == 1:
+        return merge_moments(moments, _moments_of(batch, moments.mean, weights))
+    return functools.reduce(merge_moments, _moments_by_device(batch, moments.mean, weights), moments)
 
 
 def merge_moments(a: Moments, b: Moments) -> Moments:
@@ -110,6 +115,19 @@ def _moments_of(batch: PyTree, example: PyTree, weights: ArrayLike | None) -> Mo
     mean, mean_rest, m2 = (structure.unflatten([part[k] for part in parts]) for k in range(3))
     count = weight.sum()
     return Moments(count, mean, m2, jnp.zeros_like(count), mean_rest, jax.tree.map(jnp.zeros_like, m2))
+
+
+def _moments_by_device(batch: PyTree, example: PyTree, weights: ArrayLike | None) -> list[Moments]:
+    """Of the samples of each device, which lie along the last of the leading axes: ``[batch]``, ``[time, batch]``."""
+    samples = (batch,) if weights is None else (batch, jnp.asarray(weights))
+    first, one = jax.tree.leaves(batch)[0], jax.tree.leaves(example)[0]
+    own = per_device(
+        lambda samples: gathered(_moments_of(samples[0], example, *(samples[1:] or (None,)))),
+        (jnp.ndim(first) - jnp.ndim(one) - 1,),
+        None,
+    )
+    stacked = own(samples)
+    return [jax.tree.map(lambda leaf, i=i: leaf[i], stacked) for i in range(len(stacked.counter))]
 
 
 def _leading_shape(leaves: list[Array], examples: list[Array]) -> tuple[int, ...]:

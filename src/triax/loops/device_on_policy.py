@@ -8,12 +8,14 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh
 from jaxtyping import Array, Int, PyTree
 
 from triax.agents.interface import Agent, Rollout
 from triax.core.keys import Key, fold_name
 from triax.core.modules import strong_copy
 from triax.core.numbers import check_count
+from triax.core.sharding import Devices, check_divides, mesh_of, replicate, same_everywhere, split, tracing_for
 from triax.envs import resetting
 from triax.loops.rollouts import Acting, IterationKeys, begin, rollout
 
@@ -53,22 +55,33 @@ class Program:
     config: OnPolicyConfig
     measure: Measure | None = None
     num_seeds: int | None = None
+    mesh: Mesh | None = None
+    """Of the devices over which environments are split; ``None`` for one."""
 
     def begin(self, agent_state: PyTree, key: Key) -> OnPolicyState:
         """The state before the first iteration."""
         acting = begin(self.agent, self.env, agent_state, key, self.config.num_envs)
-        return OnPolicyState(agent_state, acting, jnp.zeros((), jnp.int32), fold_name(key, "run"))
+        return placed(OnPolicyState(agent_state, acting, jnp.zeros((), jnp.int32), fold_name(key, "run")))
 
     def iterate(self, state: OnPolicyState) -> tuple[OnPolicyState, dict[str, Array]]:
         """A rollout and what is learned from it."""
         keys = IterationKeys.of(state.key, state.iteration)
         acting, experience = rollout(self.agent, self.env, state.agent, state.acting, keys, self.config.rollout_length)
+        experience = experience.split()
         agent, metrics = self.agent.learn(state.agent, experience, keys.learn)
         report, episodes = acting.episodes.report()
         metrics = {**metrics, **report}
         if self.measure is not None:
             metrics |= self.measure(agent, experience)
-        return OnPolicyState(agent, acting._replace(episodes=episodes), state.iteration + 1, state.key), metrics
+        after = OnPolicyState(agent, acting._replace(episodes=episodes), state.iteration + 1, state.key)
+        return placed(after), same_everywhere(metrics)
+
+
+def placed(state: OnPolicyState) -> OnPolicyState:
+    """The state as it lies on devices: what is of single environments is split, the agent is whole on each."""
+    acting = split(state.acting, state.acting.starts.shape[0])
+    others = same_everywhere(state._replace(acting=()))
+    return others._replace(acting=acting)
 
 
 @partial(jax.jit, static_argnums=0)
@@ -106,6 +119,10 @@ class DeviceOnPolicy:
         measure: more metrics, of the agent's state after an iteration and its rollout.
         num_seeds: run so many seeds at once; states, keys and metrics then have an axis ``[num_seeds]``.
         most: iterations of one compiled call at most; ``run`` makes several calls for more.
+        devices: over how many local devices, or over which ones, environments are split: see ``docs/many_devices.md``.
+
+    Raises:
+        ValueError: environments cannot be split evenly over the devices, or there are not so many.
     """
 
     def __init__(
@@ -117,8 +134,11 @@ class DeviceOnPolicy:
         measure: Measure | None = None,
         num_seeds: int | None = None,
         most: int = 64,
+        devices: Devices = None,
     ) -> None:
-        self.program = Program(agent, resetting(env), config or OnPolicyConfig(), measure, num_seeds)
+        config, mesh = config or OnPolicyConfig(), mesh_of("DeviceOnPolicy", devices)
+        check_divides("DeviceOnPolicy", "num_envs", config.num_envs, mesh)
+        self.program = Program(agent, resetting(env), config, measure, num_seeds, mesh)
         self.most = check_count("DeviceOnPolicy", "most", most)
         try:
             hash(self.program)
@@ -136,7 +156,10 @@ class DeviceOnPolicy:
         if agent_state is None:
             draw = lambda k: self.program.agent.init(fold_name(k, "agent"))  # noqa: E731
             agent_state = draw(key) if self.program.num_seeds is None else jax.vmap(draw)(key)
-        return strong_copy(_begin(self.program, strong_copy(agent_state), key))
+        mesh = self.program.mesh
+        given = replicate((strong_copy(agent_state), key), mesh)
+        with tracing_for(mesh):
+            return strong_copy(_begin(self.program, *given))
 
     def run(self, state: OnPolicyState, iterations: int) -> tuple[OnPolicyState, dict[str, np.ndarray]]:
         """``(state, metrics)`` after so many iterations; the old state is used up.
@@ -158,4 +181,5 @@ class DeviceOnPolicy:
         Metrics are those of :meth:`run`, still on the device, arrays ``[most]`` with zeros beyond ``iterations``, which
         are at most ``most``.
         """
-        return _run(self.program, state, np.int32(iterations), self.most)
+        with tracing_for(self.program.mesh):
+            return _run(self.program, state, np.int32(iterations), self.most)

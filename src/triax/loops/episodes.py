@@ -7,18 +7,21 @@ from jaxtyping import Array, Bool, Float, Int
 
 
 class Episodes(NamedTuple):
-    """Returns and lengths: of the episodes under way ``[num_envs]``, and sums over those that ended."""
+    """Returns and lengths of the episodes under way, and sums over those that ended: of each environment.
+
+    What is of all environments is formed in ``report`` alone, so that a step asks nothing of other devices.
+    """
 
     running: Float[Array, " envs"]
     steps: Int[Array, " envs"]
-    ended: Float[Array, ""]
-    returns: Float[Array, ""]
-    lengths: Float[Array, ""]
+    ended: Float[Array, " envs"]
+    returns: Float[Array, " envs"]
+    lengths: Float[Array, " envs"]
 
     @classmethod
     def begin(cls, num_envs: int) -> "Episodes":
         """Nothing yet."""
-        zeros = (jnp.zeros((), jnp.float32) for _ in range(3))
+        zeros = (jnp.zeros(num_envs, jnp.float32) for _ in range(3))
         return cls(jnp.zeros(num_envs, jnp.float32), jnp.zeros(num_envs, jnp.int32), *zeros)
 
     def after(
@@ -32,9 +35,9 @@ class Episodes(NamedTuple):
         return Episodes(
             jnp.where(done, 0.0, running),
             jnp.where(done, 0, steps),
-            self.ended + jnp.sum(done),
-            self.returns + jnp.sum(jnp.where(done, running, 0.0)),
-            self.lengths + jnp.sum(jnp.where(done, steps, 0)),
+            self.ended + done,
+            self.returns + jnp.where(done, running, 0.0),
+            self.lengths + jnp.where(done, steps, 0),
         )
 
     def dropped(self) -> "Episodes":
@@ -44,5 +47,6 @@ class Episodes(NamedTuple):
     def report(self) -> tuple[dict[str, Array], "Episodes"]:
         """``episodes``, and their mean ``return`` and ``length``, NaN without any; and sums that start anew."""
         zero = jnp.zeros_like(self.ended)
-        report = {"episodes": self.ended, "return": self.returns / self.ended, "length": self.lengths / self.ended}
+        ended, returns, lengths = (jnp.sum(each) for each in (self.ended, self.returns, self.lengths))
+        report = {"episodes": ended, "return": returns / ended, "length": lengths / ended}
         return report, self._replace(ended=zero, returns=jnp.copy(zero), lengths=jnp.copy(zero))

@@ -21,6 +21,8 @@ import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Bool, Float, Num
 
+from triax.core.sharding import per_device, summed
+
 Carry = tuple[Array, ...]
 """Arrays ``[batch, hidden]``; the first is the hidden state that is multiplied with the recurrent kernel."""
 
@@ -235,8 +237,17 @@ def _restart(reset: Bool[Array, "*axes"], carry: Carry, initial: Carry | None) -
 
 
 def _backward(cell: Cell, kept: Any, cotangents: Any) -> Any:
+    """Over several devices, each scans its own rows, and gradients of weights are summed once, after the scan."""
     weights, xs, resets, first, initial, saved, carries = kept
-    d_last, d_hs = cotangents
+    rows = xs, resets, saved, carries, cotangents[1]
+    gradients = per_device(partial(_gradients, cell), (None, None, 0, 0, 1), (None, 1, 0, None))
+    d_weights, d_xs, d_first, d_initial = gradients(weights, initial, first, cotangents[0], rows)
+    return d_weights, d_xs, None, d_first, d_initial
+
+
+def _gradients(cell: Cell, weights: Weights, initial: Any, first: Carry, d_last: Carry, rows: tuple) -> tuple:
+    """With respect to weights, inputs, the first carry and the initial one."""
+    xs, resets, saved, carries, d_hs = rows
     before = tuple(jnp.concatenate([f[None], c[:-1]]) for f, c in zip(first, carries, strict=True))
     before = _restart(resets, before, initial)
     transposed = weights.kernel_h.T
@@ -262,7 +273,7 @@ def _backward(cell: Cell, kept: Any, cotangents: Any) -> Any:
         d_first, (d_from_h, rest, cuts) = jax.lax.scan(step, d_last, steps, reverse=True)
         d_weights, d_xs = _products(cell, weights, xs, before[0], d_from_h, rest)
     d_initial = None if initial is None else tuple(cut.sum((0, 1)) for cut in cuts)
-    return d_weights, d_xs, None, d_first, d_initial
+    return summed(d_weights), d_xs, d_first, summed(d_initial)
 
 
 def _products(cell: Cell, weights: Weights, xs: Array, hs: Array, d_from_h: Array, rest: Any) -> Any:

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Bool
 
+from triax.core.sharding import num_shards, per_device
 from triax.networks.types import ModuleState, StatefulModuleOutput
 
 if TYPE_CHECKING:
@@ -52,18 +53,27 @@ def select(flags: Bool[Array, "*axes"], on_true: Any, on_false: Any) -> Any:
 
 
 def fold(tree: Any) -> Any:
-    """Leaves ``[time, batch, ...]`` as ``[time * batch, ...]``."""
+    """Leaves ``[time, batch, ...]`` as ``[time * batch, ...]``, time first.
+
+    In a program over several devices, those of the first device come first: rows stay where they are.
+    """
 
     def one(leaf: Any) -> Any:
         time, batch, *features = jnp.shape(leaf)
         return jnp.reshape(leaf, (time * batch, *features))  # -1 cannot be told where there are no features
 
-    return jax.tree.map(one, tree)
+    return jax.tree.map(per_device(one, (1,), 0), tree)
 
 
 def unfold(tree: Any, resets: Bool[Array, "time batch"]) -> Any:
     """The inverse of :func:`fold`."""
-    return jax.tree.map(lambda leaf: jnp.reshape(leaf, (*resets.shape, *jnp.shape(leaf)[1:])), tree)
+    time, batch = resets.shape
+    shards = 1 if batch % num_shards() else num_shards()  # as when they were folded
+
+    def one(leaf: Any) -> Any:
+        return jnp.reshape(leaf, (time, batch // shards, *jnp.shape(leaf)[1:]))
+
+    return jax.tree.map(one if shards == 1 else per_device(one, (0,), 1), tree)
 
 
 def map_steps(

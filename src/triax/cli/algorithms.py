@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import gymnasium
 
 from triax.agents import DQN
+from triax.cli.distributed_loop import as_ape_x
 from triax.cli.host_training import HostTraining
 from triax.cli.loop_training import LoopTraining
 from triax.cli.pure_agents import GreedyAgent, make_ppo, make_q_learning, make_sac, make_td3
@@ -52,6 +53,14 @@ def _make_dqn(command: TrainDQN, env: gymnasium.Env) -> DQN:
     return DQN(env, command.agent, total_steps=command.total_steps, seed=command.seed)
 
 
+def _make_acting_dqn(command: TrainDQN, env: gymnasium.Env) -> Any:
+    return GreedyAgent(make_q_learning(as_ape_x(command), env), env) if command.workers else _make_dqn(command, env)
+
+
+def _train_dqn(command: TrainDQN) -> Training:
+    return LoopTraining(as_ape_x(command), make_q_learning) if command.workers else HostTraining(command, _make_dqn)
+
+
 def _pure(summary: str, needs: str, command: type[TrainCommand], make_agent: Callable[[Any, Any], Any]) -> Algorithm:
     """An algorithm whose agent is pure: on the device, or in Gymnasium environments side by side."""
     return Algorithm(
@@ -71,8 +80,8 @@ ALGORITHMS = {
         summary="Deep Q-learning from replay: double, n-step and prioritized as options",
         needs="Discrete actions; a Gymnasium environment",
         command=TrainDQN,
-        make_training=lambda command: HostTraining(command, _make_dqn),
-        make_agent=_make_dqn,
+        make_training=_train_dqn,
+        make_agent=_make_acting_dqn,
     ),
     "q-learning": _pure(
         "Q-learning from replay: rule, values, dueling, n-step, prioritized as options",

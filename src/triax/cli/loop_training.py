@@ -1,4 +1,4 @@
-"""Training of pure agents, on the device or in Gymnasium environments: advance, log, evaluate, save."""
+"""Training of pure agents, on the device, in Gymnasium, in many processes: advance, log, evaluate, save."""
 
 import math
 from collections.abc import Callable
@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import PyTree
 
 from triax.cli.device_loops import DeviceLoop
+from triax.cli.distributed_loop import DistributedLoop
 from triax.cli.environments import EnvironmentNameError, is_on_device, make_any_env
 from triax.cli.seed_runs import SeedRuns
 from triax.cli.train_commands import TrainSideBySide
@@ -61,7 +62,8 @@ class LoopTraining:
         make_agent: makes the pure agent for ``(command, env)``.
 
     Raises:
-        EnvironmentNameError: no such environment, or several seeds of a Gymnasium environment.
+        EnvironmentNameError: no such environment, several seeds of a Gymnasium environment, or several processes with
+            a JAX environment.
     """
 
     def __init__(self, command: TrainSideBySide, make_agent: Callable[[Any, Any], Any]) -> None:
@@ -72,8 +74,7 @@ class LoopTraining:
                 f"--seeds {command.seeds} needs a JAX environment, such as gymnax:CartPole-v1; {command.env} is one of"
                 " Gymnasium. Train its seeds one by one, with --seed."
             )
-        make_loop = DeviceLoop if is_on_device(env) else VectorLoop
-        self._loop: Loop = make_loop(command, env, make_agent(command, env))
+        self._loop = _make_loop(command, env, make_agent)
 
     @property
     def resumes_in_new_episodes(self) -> bool:
@@ -133,6 +134,18 @@ class LoopTraining:
         runs.run.checkpoints.save(self.step, self.weights())
         save_state(runs.run.states, self.step, self)
         runs.run.record_progress(self.step)
+
+
+def _make_loop(command: Any, env: Any, make_agent: Callable[[Any, Any], Any]) -> Loop:
+    if not command.workers:
+        make_loop = DeviceLoop if is_on_device(env) else VectorLoop
+        return make_loop(command, env, make_agent(command, env))
+    if is_on_device(env):
+        raise EnvironmentNameError(
+            f"--workers {command.workers} needs a Gymnasium environment; {command.env} is a JAX one, which --num-envs"
+            " runs side by side on the device."
+        )
+    return DistributedLoop(command, env, make_agent)
 
 
 def _mean_return(metrics: dict[str, Any]) -> float | None:

@@ -1,5 +1,6 @@
 """One session of a run, from wherever it stands to its end: what ``triax train`` and ``triax resume`` share."""
 
+import contextlib
 import math
 import time
 from pathlib import Path
@@ -15,11 +16,11 @@ INTERRUPTED = 130
 def complete(training: Training, run: Run, plan: Plan, interrupt: CleanInterrupt, config: Any) -> int:
     """Train, leave weights, learning curve and record, and print where; the exit code."""
     began = time.monotonic()
-    run.begin_session(training.step, plan.total_steps, plan.stop_at)
-    outcome = training.run(run, plan, lambda: interrupt.requested)
-    stopped = outcome.step < plan.total_steps and not outcome.reached_goal
-    curve = finish(run, config, outcome.step, training.weights(), stopped=stopped)
-    training.close()
+    with contextlib.closing(training):  # after an error too: it may have processes
+        run.begin_session(training.step, plan.total_steps, plan.stop_at)
+        outcome = training.run(run, plan, lambda: interrupt.requested)
+        stopped = outcome.step < plan.total_steps and not outcome.reached_goal
+        curve = finish(run, config, outcome.step, training.weights(), stopped=stopped)
     _report(run, outcome, time.monotonic() - began, curve, stopped=stopped)
     return INTERRUPTED if stopped else 0
 

@@ -13,6 +13,24 @@ from triax.loops import OffPolicyConfig, OnPolicyConfig
 
 
 @dataclass(frozen=True)
+class Processes:
+    """Of runs beyond one process."""
+
+    workers: int = 0
+    """Rollout workers, a process each, beside one that learns and one for replay (Ape-X, Horgan et al. 2018); 0 is all
+    in one process. Needs triax[ray] and a Gymnasium environment. Replay is prioritized then, with alpha 0.6 unless
+    given, and each worker has an epsilon of its own. Not reproducible number for number."""
+    address: str | None = None
+    """Of the Ray cluster that they run in, such as auto or 10.0.0.1:6379; by default this machine."""
+
+    def __post_init__(self) -> None:
+        if self.workers < 0:
+            raise ValueError(f"workers must not be negative; got {self.workers}.")
+        if self.address is not None and not self.workers:
+            raise ValueError("address needs workers: try --workers 4.")
+
+
+@dataclass(frozen=True)
 class TrainCommand:
     """What all have."""
 
@@ -51,11 +69,18 @@ class TrainCommand:
         """Steps after which learning begins."""
         return 0
 
+    @property
+    def workers(self) -> int:
+        """Processes that act; 0 if all is one process."""
+        return 0
+
 
 @dataclass(frozen=True)
 class TrainDQN(TrainCommand):
     """Train DQN on a Gymnasium environment with Discrete actions. Ctrl-C stops and keeps what was learned."""
 
+    processes: tyro.conf.OmitArgPrefixes[Processes] = field(default_factory=Processes)
+    """Where it runs."""
     agent: tyro.conf.OmitArgPrefixes[DQNConfig] = field(default_factory=DQNConfig)
     """How DQN learns."""
     algorithm: tyro.conf.Suppress[str] = "dqn"
@@ -64,6 +89,11 @@ class TrainDQN(TrainCommand):
     def first_update(self) -> int:
         """Steps after which learning begins."""
         return max(self.agent.learning_starts, self.agent.batch_size)
+
+    @property
+    def workers(self) -> int:
+        """Processes that act; 0 if all is one process."""
+        return self.processes.workers
 
 
 @dataclass(frozen=True)
@@ -183,6 +213,8 @@ class TrainOffPolicy(TrainSideBySide):
     """Steps of all environments ..."""
     updates_per_iteration: int = 1
     """... before so many updates."""
+    processes: tyro.conf.OmitArgPrefixes[Processes] = field(default_factory=Processes)
+    """Where it runs."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -199,6 +231,11 @@ class TrainOffPolicy(TrainSideBySide):
     def first_update(self) -> int:
         """Steps after which learning begins."""
         return self.gathering.warm_up_steps * self.num_envs
+
+    @property
+    def workers(self) -> int:
+        """Processes that act; 0 if all is one process."""
+        return self.processes.workers
 
 
 @dataclass(frozen=True)

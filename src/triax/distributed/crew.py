@@ -2,6 +2,7 @@
 
 import logging
 import os
+import warnings
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -201,13 +202,16 @@ class Session:
         self._is_own = not ray.is_initialized()
         if not self._is_own:
             return
-        options = {"log_to_driver": False, "logging_level": logging.ERROR}
+        options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
         if address is not None:
-            ray.init(address=address, **options)
-            return
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        # Processes share cores where there are fewer: they wait for each other most of the time.
-        ray.init(num_cpus=max(num_cpus, os.cpu_count() or 1), include_dashboard=False, **options)
+            options["address"] = address
+        else:  # processes share cores where there are fewer: they wait for each other most of the time
+            options |= {"num_cpus": max(num_cpus, os.cpu_count() or 1), "include_dashboard": False}
+            os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        with warnings.catch_warnings():
+            # JAX warns of forks; what Ray forks becomes another program at once.
+            warnings.filterwarnings("ignore", message=r"os\.fork\(\) was called", category=RuntimeWarning)
+            ray.init(**options)
 
     def close(self) -> None:
         """Disconnect."""

@@ -121,6 +121,16 @@ class PlotRuns:
 
 
 @dataclass(frozen=True)
+class MakeReport:
+    """Put a run on one page of HTML: curves, evaluations, the video if there is one, config, versions; in one file."""
+
+    run: tyro.conf.Positional[Annotated[Path, tyro.conf.arg(metavar="RUN")]]
+    """The directory of the run."""
+    out: Path | None = None
+    """The file; by default report.html in the run's directory."""
+
+
+@dataclass(frozen=True)
 class ListRuns:
     """List the algorithms, and the runs below a directory with how far they came."""
 
@@ -128,12 +138,12 @@ class ListRuns:
     """Where to look for runs."""
 
 
-Command = Train | ResumeRun | Evaluate | MakeVideo | PlotRuns | ListRuns
+Command = Train | ResumeRun | Evaluate | MakeVideo | PlotRuns | MakeReport | ListRuns
 
 
 @dataclass(frozen=True)
 class Arguments:
-    """Reinforcement learning on JAX: train agents, resume, evaluate, film and compare them."""
+    """Reinforcement learning on JAX: train agents, resume, evaluate, film, compare and report them."""
 
     triax: tyro.conf.OmitSubcommandPrefixes[
         tyro.conf.OmitArgPrefixes[
@@ -142,6 +152,7 @@ class Arguments:
             | Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
             | Annotated[MakeVideo, tyro.conf.subcommand("video")]
             | Annotated[PlotRuns, tyro.conf.subcommand("plot")]
+            | Annotated[MakeReport, tyro.conf.subcommand("report")]
             | Annotated[ListRuns, tyro.conf.subcommand("list")]
         ]
     ]

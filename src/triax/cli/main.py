@@ -8,7 +8,7 @@ import gymnasium
 import tyro
 
 from triax._version import __version__
-from triax.cli.commands import Arguments, Command, Evaluate, ListRuns, MakeVideo, PlotRuns, ResumeRun, Train
+from triax.cli.commands import Arguments, Command, Evaluate, ListRuns, MakeReport, MakeVideo, PlotRuns, ResumeRun, Train
 from triax.core.errors import TriaxError
 
 FAILED, INTERRUPTED = 1, 130
@@ -18,6 +18,7 @@ _FUNCTIONS = {
     Evaluate: ("evaluate", "evaluate_run"),
     MakeVideo: ("video", "film_run"),
     PlotRuns: ("plot", "plot_runs"),
+    MakeReport: ("report", "report_run"),
     ListRuns: ("listing", "list_runs"),
 }
 """Module and function of each command."""

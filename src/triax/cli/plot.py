@@ -4,21 +4,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from triax.cli.commands import PlotRuns
-from triax.core.errors import TriaxError
 from triax.runs import Curve, Run, RunSeries, describe_spread, plot_comparison, summarize
-from triax.runs.learning_curve import running_statistics
+from triax.runs.series import common_metric, describe_metric, read_series
 
-_EVALUATIONS, _EPISODES = "eval/episode_reward/mean", "episode/return"
 _NO_BEARING = {"class", "seed", "seeds", "run_dir", "overwrite", "checkpoint_every"}
 """What of a config does not make another curve."""
-_PLACES = 200
-
-
-class NothingToPlotError(TriaxError, ValueError):
-    """A run has not measured what is to be drawn."""
 
 
 class _Measured(NamedTuple):
@@ -31,7 +22,7 @@ class _Measured(NamedTuple):
 def plot_runs(command: PlotRuns) -> int:
     """Draw the picture, and print where it is and where each curve ends; the exit code."""
     paths = tuple(dict.fromkeys(part for path in command.runs for part in Run.open(path).parts()))
-    metric = command.metric or _common_metric(paths)
+    metric = command.metric or common_metric([Run.open(path) for path in paths])
     measured = [_measure(path, metric) for path in paths]
     groups: dict[str, list[_Measured]] = {}
     for one in measured:
@@ -40,41 +31,16 @@ def plot_runs(command: PlotRuns) -> int:
     labels = _labels(configs)
     curves = [Curve(label, [one.series for one in group]) for label, group in zip(labels, groups.values(), strict=True)]
     title = _title(configs)
-    plot_comparison(curves, command.out, title=title, ylabel=_said(metric), spread=command.spread)
+    plot_comparison(curves, command.out, title=title, ylabel=describe_metric(metric), spread=command.spread)
     for curve in curves:
         print(_end_of(curve, command))
-    print(f"Picture: {command.out}  ({_said(metric)}; band: {describe_spread(command.spread)} over seeds)")
+    print(f"Picture: {command.out}  ({describe_metric(metric)}; band: {describe_spread(command.spread)} over seeds)")
     return 0
-
-
-def _common_metric(paths: tuple[Path, ...]) -> str:
-    evaluated = all(_EVALUATIONS in Run.open(path).read_metrics().names() for path in paths)
-    return _EVALUATIONS if evaluated else _EPISODES
-
-
-def _said(metric: str) -> str:
-    return {_EVALUATIONS: "mean return of evaluations", _EPISODES: "return of training episodes, smoothed"}.get(
-        metric, metric
-    )
 
 
 def _measure(path: Path, metric: str) -> _Measured:
     run = Run.open(path)
-    log = run.read_metrics()
-    steps, values = log.series(metric)
-    finite = np.isfinite(values)
-    if not finite.any():
-        names = ", ".join(log.names()) or "nothing"
-        raise NothingToPlotError(f"{path} has no values of {metric!r}; it has {names}. Try another --metric.")
-    series = RunSeries(steps[finite], values[finite])
-    return _Measured(_flat(run.read_config()), _smooth(series) if metric == _EPISODES else series)
-
-
-def _smooth(series: RunSeries) -> RunSeries:
-    """The running mean over a twentieth of the run: single episodes are noisy."""
-    first, last = float(series.steps[0]), float(series.steps[-1])
-    places = np.linspace(first, last, _PLACES) if last > first else np.array([first])
-    return RunSeries(places, running_statistics(series.steps, series.values, places, (last - first) / 20)[:, 0])
+    return _Measured(_flat(run.read_config()), read_series(run, metric))
 
 
 def _flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

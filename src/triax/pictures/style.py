@@ -32,9 +32,9 @@ def new_figure(width: float, height: float) -> "Figure":
     return Figure(figsize=(width, height), dpi=150, layout="constrained")
 
 
-def title_axes(axes: "Axes", title: str) -> None:
-    """A title above the left end."""
-    axes.set_title(title, loc="left", color=INK, fontsize=12, fontweight="bold")
+def title_axes(axes: "Axes", title: str, size: int = 12) -> None:
+    """A title above the left end, so many points high."""
+    axes.set_title(title, loc="left", color=INK, fontsize=size, fontweight="bold")
 
 
 def dress(axes: "Axes", *, title: str = "", ylabel: str = "return") -> None:

@@ -26,6 +26,7 @@ from triax.runs.lock import RunInUseError, is_in_use, require_unused
 from triax.runs.metrics_file import MetricsLog, MetricsWriter, read_metrics
 from triax.runs.progress import Progress
 from triax.runs.record import RunRecord, RunRecordError, Session
+from triax.runs.report import write_report
 from triax.runs.run_directory import Run
 from triax.runs.states import Resumable, SavingRhythm, load_last_state, load_state, save_state
 from triax.runs.video_file import check_video_path, write_video
@@ -70,5 +71,6 @@ __all__ = [
     "save_config",
     "save_state",
     "summarize",
+    "write_report",
     "write_video",
 ]

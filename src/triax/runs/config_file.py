@@ -63,11 +63,20 @@ def read_config(path: str | os.PathLike) -> Any:
 
     Raises ``ConfigError`` when it is no file of this schema.
     """
+    return _read(path)["config"]
+
+
+def read_versions(path: str | os.PathLike) -> dict[str, str]:
+    """The versions that are written beneath the config of such a file; raises as :func:`read_config`."""
+    return dict(_read(path).get("versions", {}))
+
+
+def _read(path: str | os.PathLike) -> dict[str, Any]:
     content = read_json(path)
     found = content.get("schema") if isinstance(content, dict) else None
     if found != SCHEMA or "config" not in content:
         raise ConfigError(f"{path}: expected a config of schema {SCHEMA}, got schema {found!r}.")
-    return content["config"]
+    return content
 
 
 @functools.singledispatch

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from triax.runs.checkpoint_store import CheckpointStore
-from triax.runs.config_file import encode_config, load_config, read_config, save_config
+from triax.runs.config_file import encode_config, load_config, read_config, read_versions, save_config
 from triax.runs.learning_curve import plot_learning_curve
 from triax.runs.lock import FolderLock
 from triax.runs.metrics_file import MetricsLog, MetricsWriter, read_metrics
@@ -20,6 +20,7 @@ Config = TypeVar("Config")
 CONFIG, METRICS, RECORD, CURVE = "config.json", "metrics.jsonl", "record.json", "learning-curve.png"
 _TENSORBOARD, _CHECKPOINTS, _BEST, _STATES = "tensorboard", "checkpoints", "best", "states"
 _SEEDS = "seeds"
+VIDEOS, REPORT = ("video.mp4", "video.gif"), "report.html"
 _STATES_KEPT = 2
 
 
@@ -35,6 +36,8 @@ class Run:
         states/              the last two states to resume from: see save_state
         learning-curve.png   the return over steps
         seeds/               0/, 1/, ...: a run of each seed, if several are trained at once
+        video.mp4            episodes of the greedy policy, once they were filmed; or video.gif
+        report.html          all of this on one page, once it was asked for
 
     ``Run.create`` begins a run, ``Run.resume`` continues one, ``Run.open`` only reads. Used as a context, it
     closes its files at the end. Who creates or resumes it holds it until then: ``RunInUseError`` for others.
@@ -75,7 +78,8 @@ class Run:
         encode_config(config)  # so that one that is refused leaves everything as it is
         run.path.mkdir(parents=True, exist_ok=True)
         run._lock = FolderLock(run.path)
-        for name in (CONFIG, METRICS, RECORD, CURVE, _TENSORBOARD, _CHECKPOINTS, _BEST, _STATES, _SEEDS):
+        files = (CONFIG, METRICS, RECORD, CURVE, REPORT, *VIDEOS)
+        for name in (*files, _TENSORBOARD, _CHECKPOINTS, _BEST, _STATES, _SEEDS):
             _remove(run.path / name)
         save_config(run.path / CONFIG, config)
         run._writer = run._metrics_writer(tensorboard, resume_step=None)
@@ -134,6 +138,18 @@ class Run:
         return sorted(found, key=lambda entry: int(entry.name)) or [self.path]
 
     @property
+    def video(self) -> Path | None:
+        """That of its greedy policy, if it was filmed; the newer one of two."""
+        found = [self.path / name for name in VIDEOS if (self.path / name).is_file()]
+        return max(found, key=lambda path: path.stat().st_mtime, default=None)
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Of triax, Python and the packages that it was trained with last."""
+        sessions = self.record.sessions
+        return sessions[-1].versions if sessions else read_versions(self.path / CONFIG)
+
+    @property
     def whole(self) -> Path | None:
         """The run of all seeds that this is one of."""
         above = self.path.resolve().parent
@@ -159,6 +175,11 @@ class Run:
     def flush(self) -> None:
         """Hands to the operating system what a killed process would lose: see :meth:`MetricsWriter.flush`."""
         self._require_writer().flush()
+
+    @property
+    def has_metrics(self) -> bool:
+        """Whether anything may have been logged."""
+        return (self.path / METRICS).is_file()
 
     def read_metrics(self) -> MetricsLog:
         """What has been logged so far: see :func:`~triax.runs.read_metrics`."""

@@ -21,6 +21,7 @@ extensions = [
     "sphinx.ext.napoleon",
     "reference",
     "differences",
+    "links",
 ]
 exclude_patterns = ["_build"]
 

@@ -3,6 +3,7 @@
 from triax import (
     agents,
     algorithms,
+    distributed,
     envs,
     experience_replay,
     functions,
@@ -53,6 +54,7 @@ __getattr__ = refuse_moved(
         for package in (
             agents,
             algorithms,
+            distributed,
             experience_replay,
             loops,
             model_updaters,
@@ -85,6 +87,7 @@ __all__ = [
     "__version__",
     "agents",
     "algorithms",
+    "distributed",
     "envs",
     "experience_replay",
     "functions",

@@ -14,7 +14,7 @@ def wandb_video_fn(key: str = "eval_video", fps: int = 30) -> Callable[[VideoDat
     Raises ``MissingExtraError`` when wandb is not installed.
     """
     try:
-        import wandb  # pyright: ignore[reportMissingImports]
+        import wandb
     except ImportError as error:
         raise MissingExtraError.of("wandb_video_fn", "wandb", "wandb") from error
 

@@ -8,7 +8,7 @@ from triax.cli.commands import PlotRuns
 from triax.runs import Curve, Run, RunSeries, describe_spread, plot_comparison, summarize
 from triax.runs.series import common_metric, describe_metric, read_series
 
-_NO_BEARING = {"class", "seed", "seeds", "run_dir", "overwrite", "checkpoint_every"}
+_NO_BEARING = {"class", "seed", "seeds", "run_dir", "overwrite", "wandb", "checkpoint_every"}
 """What of a config does not make another curve."""
 
 

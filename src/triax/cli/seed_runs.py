@@ -79,7 +79,7 @@ class SeedRuns:
 def _open(path: Path, config: TrainSideBySide, step: int) -> Run:
     """As the whole run: begun at step 0, else resumed."""
     if step == 0 or not (path / "config.json").exists():
-        return Run.create(path, config, overwrite=True)
+        return Run.create(path, config, overwrite=True, wandb=config.wandb)
     return Run.resume(path, step)
 
 

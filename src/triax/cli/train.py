@@ -32,7 +32,7 @@ def _warn_if_nothing_is_learned(command: TrainCommand) -> None:
 def _create_run(command: TrainCommand) -> Run:
     path = command.run_dir or Path("runs") / f"{command.algorithm}-{_as_file_name(command.env)}-{command.seed}"
     try:
-        return Run.create(path, command, overwrite=command.overwrite)
+        return Run.create(path, command, overwrite=command.overwrite, wandb=command.wandb)
     except FileExistsError as error:
         if not path.is_dir():
             raise

@@ -52,6 +52,8 @@ class TrainCommand:
     """Where the run goes; by default runs/ALGORITHM-ENV-SEED."""
     overwrite: bool = False
     """Replace an earlier run in the same directory."""
+    wandb: bool = False
+    """Log to Weights & Biases too (pip install 'triax[wandb]'); WANDB_PROJECT, WANDB_MODE=offline etc. are heeded."""
 
     agent: tyro.conf.Suppress[Any] = None
     algorithm: tyro.conf.Suppress[str] = ""

@@ -1,4 +1,4 @@
-"""Metrics of a run: one JSON object per line, and TensorBoard events; kept whatever ends the run."""
+"""Metrics of a run: one JSON object per line, TensorBoard events, and W&B; kept whatever ends the run."""
 
 import dataclasses
 import json
@@ -13,6 +13,7 @@ import jax
 import numpy as np
 
 from triax.core.json_files import decode_json, encode_json
+from triax.runs.wandb_log import WandbLog
 from triax.wrappers.episode_metrics import check_scalars
 from triax.wrappers.tensorboard import open_tensorboard, write_scalars
 
@@ -24,7 +25,7 @@ _logger = logging.getLogger(__name__)
 
 
 class MetricsWriter:
-    """Appends metrics to a file of JSON lines and, if a folder is given, to TensorBoard.
+    """Appends metrics to a file of JSON lines and, if a folder is given, to TensorBoard, and to ``wandb``.
 
     Each line is an object of ``step``, ``time`` (seconds since 1970) and the metrics as numbers; NaN and
     infinities are the strings ``"NaN"``, ``"Infinity"``, ``"-Infinity"``. A line is handed to the operating
@@ -41,8 +42,10 @@ class MetricsWriter:
         tensorboard_dir: str | os.PathLike | None = None,
         *,
         resume_step: int | None = None,
+        wandb: WandbLog | None = None,
     ):
         self.path = Path(path)
+        self._wandb = wandb
         self._tensorboard_dir = tensorboard_dir
         self._purge_step = None if resume_step is None else resume_step + 1
         self._tensorboard: SummaryWriter | None = None
@@ -70,6 +73,8 @@ class MetricsWriter:
             self._tensorboard = open_tensorboard(self._tensorboard_dir, purge_step=self._purge_step)
         if self._tensorboard is not None:
             write_scalars(self._tensorboard, step, numbers)
+        if self._wandb is not None:
+            self._wandb.log(step, numbers)
 
     def flush(self) -> None:
         """Hands TensorBoard events to the operating system as well."""
@@ -82,6 +87,9 @@ class MetricsWriter:
         if self._tensorboard is not None:
             self._tensorboard.close()
             self._tensorboard = None
+        if self._wandb is not None:
+            self._wandb.close()
+            self._wandb = None
 
     def _write(self, row: dict[str, Any]) -> None:
         self._file.write(json.dumps(encode_json(row, "metrics"), allow_nan=False) + "\n")

@@ -8,12 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from triax.runs import wandb_log
 from triax.runs.checkpoint_store import CheckpointStore
 from triax.runs.config_file import encode_config, load_config, read_config, read_versions, save_config
 from triax.runs.learning_curve import plot_learning_curve
 from triax.runs.lock import FolderLock
 from triax.runs.metrics_file import MetricsLog, MetricsWriter, read_metrics
 from triax.runs.record import RunRecord, State, read_record, write_record
+from triax.runs.wandb_log import WandbLog, require_wandb
 
 Config = TypeVar("Config")
 
@@ -35,6 +37,7 @@ class Run:
         best/                those of the best evaluation
         states/              the last two states to resume from: see save_state
         learning-curve.png   the return over steps
+        wandb.json           which run of Weights & Biases it is, if it is one
         seeds/               0/, 1/, ...: a run of each seed, if several are trained at once
         video.mp4            episodes of the greedy policy, once they were filmed; or video.gif
         report.html          all of this on one page, once it was asked for
@@ -61,6 +64,7 @@ class Run:
         overwrite: bool = False,
         keep_checkpoints: int | None = 3,
         tensorboard: bool = True,
+        wandb: bool = False,
     ) -> "Run":
         """Begins a run in a new or empty folder; its parents are made.
 
@@ -70,19 +74,23 @@ class Run:
             overwrite: remove the files of an earlier run from the folder, and nothing else.
             keep_checkpoints: how many, ``None`` for all.
             tensorboard: whether to write events for TensorBoard.
+            wandb: whether to log to Weights & Biases too; a resumed run does then as well.
 
-        Raises ``FileExistsError`` when the folder is not empty, unless ``overwrite``.
+        Raises ``FileExistsError`` when the folder is not empty, unless ``overwrite``; ``MissingExtraError`` when
+        wandb is not installed.
         """
+        if wandb:
+            require_wandb("--wandb")
         run = cls(path, keep_checkpoints)
         run._require_room(overwrite)
         encode_config(config)  # so that one that is refused leaves everything as it is
         run.path.mkdir(parents=True, exist_ok=True)
         run._lock = FolderLock(run.path)
-        files = (CONFIG, METRICS, RECORD, CURVE, REPORT, *VIDEOS)
-        for name in (*files, _TENSORBOARD, _CHECKPOINTS, _BEST, _STATES, _SEEDS):
+        files = (CONFIG, METRICS, RECORD, CURVE, REPORT, *VIDEOS, wandb_log.ID_FILE)
+        for name in (*files, _TENSORBOARD, _CHECKPOINTS, _BEST, _STATES, _SEEDS, wandb_log.FOLDER):
             _remove(run.path / name)
         save_config(run.path / CONFIG, config)
-        run._writer = run._metrics_writer(tensorboard, resume_step=None)
+        run._writer = run._metrics_writer(tensorboard, resume_step=None, wandb=wandb)
         return run
 
     @classmethod
@@ -103,7 +111,7 @@ class Run:
         run._lock = FolderLock(run.path)
         run.checkpoints.discard_after(step)
         run.states.discard_after(step)
-        run._writer = run._metrics_writer(tensorboard, resume_step=step)
+        run._writer = run._metrics_writer(tensorboard, step, (run.path / wandb_log.ID_FILE).is_file())
         return run
 
     @classmethod
@@ -202,9 +210,11 @@ class Run:
             raise ValueError(f"Run: {self.path} is open for reading only. Try Run.create or Run.resume.")
         return self._writer
 
-    def _metrics_writer(self, tensorboard: bool, resume_step: int | None) -> MetricsWriter:
-        folder = self.path / _TENSORBOARD if tensorboard else None
-        return MetricsWriter(self.path / METRICS, folder, resume_step=resume_step)
+    def _metrics_writer(self, tensorboard: bool, resume_step: int | None, wandb: bool) -> MetricsWriter:
+        folder, whole = self.path / _TENSORBOARD if tensorboard else None, self.whole
+        name = self.path.name if whole is None else f"{whole.name}/{self.path.name}"
+        log = WandbLog(self.path, self.read_config(), name, (whole or self.path).name) if wandb else None
+        return MetricsWriter(self.path / METRICS, folder, resume_step=resume_step, wandb=log)
 
     def _require_room(self, overwrite: bool) -> None:
         if self.path.exists() and not self.path.is_dir():

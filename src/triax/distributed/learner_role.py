@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, Float, PyTree, UInt
 
 from triax.agents.off_policy import PRIORITIES, OffPolicyAgent
 from triax.core.keys import Key, fold_name
@@ -61,7 +61,7 @@ class Learner:
 
 @partial(jax.jit, static_argnums=0, donate_argnums=1)
 def _learn(
-    agent: OffPolicyAgent, state: PyTree, batches: TransitionBatch, key: Key, updates: Int[Array, ""]
+    agent: OffPolicyAgent, state: PyTree, batches: TransitionBatch, key: Key, updates: UInt[Array, ""]
 ) -> tuple[PyTree, dict[str, Any]]:
     def update(carried: tuple[PyTree, Any], batch: TransitionBatch) -> tuple[tuple[PyTree, Any], dict[str, Any]]:
         state, number = carried

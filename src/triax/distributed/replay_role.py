@@ -53,8 +53,8 @@ class Replay:
         self,
         state: dict[str, Any] | None,
         example: PyTree,
-        chunks: Iterable[tuple[TransitionBatch, Float[np.ndarray, " n"]]],
-        known: tuple[Int[np.ndarray, " n"], Float[np.ndarray, " n"]],
+        chunks: Iterable[tuple[TransitionBatch, np.ndarray]],
+        known: tuple[Int[np.ndarray, " known"], Float[np.ndarray, " known"]],
     ) -> None:
         """Hold what a lost one held: its state at the beginning, if any, what was added since, what was learned."""
         if state is not None:

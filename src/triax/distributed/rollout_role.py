@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from gymnasium.vector import VectorEnv
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, Float, PyTree, UInt
 
 from triax.agents.off_policy import PRIORITIES, OffPolicyAgent, with_hyperparams
 from triax.core.keys import Key, fold_name
@@ -87,7 +87,7 @@ class Rollouts:
     def evaluate(self, num_episodes: int, seed: int) -> Float[np.ndarray, " episodes"]:
         """Returns of greedy episodes. Those that were under way are left, as if truncated: others begin."""
         key = jax.random.key(seed)
-        results = evaluate_agent(self._agent, self._learned, self._env, num_episodes=num_episodes, key=key)
+        results = evaluate_agent(self._agent, self._acting, self._env, num_episodes=num_episodes, key=key)
         for tracer in self._tracers:
             tracer.reset()
         self._observation = self._envs.reset(jax.random.fold_in(fold_name(self._key, "envs"), self._num_acts))
@@ -122,7 +122,7 @@ def _rows(tree: PyTree, row: int) -> PyTree:
 
 
 @partial(jax.jit, static_argnums=0)
-def _act(agent: OffPolicyAgent, state: PyTree, observation: PyTree, key: Key, number: Int[Array, ""]) -> PyTree:
+def _act(agent: OffPolicyAgent, state: PyTree, observation: PyTree, key: Key, number: UInt[Array, ""]) -> PyTree:
     key = jax.random.fold_in(fold_name(key, "act"), number)
     batch_size = jnp.shape(jax.tree.leaves(observation)[0])[0]
     carry = agent.initial_carry(state, batch_size, key)

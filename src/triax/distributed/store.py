@@ -1,7 +1,7 @@
 """How a :class:`Worker` talks to the parameter store: an object here, or a Ray actor elsewhere."""
 
 from collections import deque
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from triax.distributed.extra import import_ray
 
@@ -9,6 +9,7 @@ _TOLD = 32
 """Calls without an answer that may be under way before the next one waits."""
 
 
+@runtime_checkable
 class Store(Protocol):
     """The parameter store, as its workers see it."""
 

@@ -1,0 +1,134 @@
+"""``triax train --workers``."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cli.running import run
+from triax.runs import Run
+
+TINY = ["--workers", "2", "--hidden", "8", "--batch-size", "8", "--eval-episodes", "2", "--stop-at", "inf"]
+
+
+@pytest.mark.usefixtures("cluster")
+def test_dqn_in_many_processes_leaves_a_run_that_is_evaluated_and_goes_on(tmp_path, capsys):
+    path = tmp_path / "run"
+    tiny = [*TINY, "--learning-starts", "100", "--total-steps", "700", "--eval-every", "350"]
+    assert run("train", "dqn", "CartPole-v1", *tiny, "--run-dir", path) == 0
+    opened = Run.open(path)
+    assert (opened.record.state, opened.record.step) == ("finished", 700)
+    assert opened.read_config()["processes"]["workers"] == 2
+    metrics = opened.read_metrics()
+    assert {"loss", "episode/return", "eval/episode_reward/mean", "distributed/restarts"} <= set(metrics.names())
+    assert 580 < metrics.series("distributed/updates")[1][-1] <= 600
+    assert (path / "learning-curve.png").stat().st_size > 5_000
+    capsys.readouterr()
+    assert run("evaluate", path, "--episodes", 2, "--last") == 0
+    assert "dqn, weights of step 700: mean return" in capsys.readouterr().out
+    assert run("resume", path, "--steps", 900) == 0
+    assert "begin new episodes" in capsys.readouterr().err
+    opened = Run.open(path)
+    assert opened.record.step == 900
+    assert 780 < opened.read_metrics().series("distributed/updates")[1][-1] <= 800
+
+
+def test_without_ray_the_extra_is_named_and_nothing_is_left(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    for command in (["dqn"], ["sac"]):
+        env = "CartPole-v1" if command == ["dqn"] else "Pendulum-v1"
+        assert run("train", *command, env, "--workers", 4, "--run-dir", tmp_path / "x") == 1
+        error = capsys.readouterr().err
+        assert "--workers 4 needs the package 'ray'. Try: pip install 'triax[ray]'" in error
+        assert error.count("\n") == 1
+        assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("q-learning", "jax_envs:CartPole", "--workers", 2), 1, "--workers 2 needs a Gymnasium environment"),
+        (("dqn", "CartPole-v1", "--workers", -1), 2, "workers must not be negative; got -1"),
+        (("dqn", "CartPole-v1", "--address", "auto"), 2, "address needs workers: try --workers 4"),
+        (("sac", "Pendulum-v1", "--workers", 2, "--seeds", 2), 1, "--seeds 2 needs a JAX environment"),
+    ],
+)
+def test_what_cannot_run_in_many_processes_is_said_before_a_directory_is_made(
+    arguments, code, message, tmp_path, capsys
+):
+    assert run("train", *arguments, "--run-dir", tmp_path / "x") == code
+    assert message in " ".join(capsys.readouterr().err.replace("│", " ").split())
+    assert not (tmp_path / "x").exists()
+
+
+def processes_of(mark):
+    """Those that have it in their environment, as everything has that a command starts."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            if mark.encode() in (entry / "environ").read_bytes() and (entry / "stat").read_text().split()[-50] != "Z":
+                found.append(f"{entry.name} {(entry / 'cmdline').read_bytes()[:80]}")
+        except OSError:  # it has just ended, or is not ours
+            continue
+    return found
+
+
+def start(path, mark, *arguments):
+    """The command in a process group of its own, as a terminal starts it."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "triax_command", "train", "dqn", "CartPole-v1", *TINY, *arguments, "--run-dir", path],
+        env={**os.environ, "TRIAX_MARK": mark},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def wait_for(condition, seconds=90.0):
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.1)
+
+
+def test_ctrl_c_keeps_what_was_learned_and_leaves_no_process(tmp_path):
+    mark, path = uuid.uuid4().hex, tmp_path / "run"
+    command = start(path, mark, "--total-steps", "10000000", "--eval-every", "200", "--learning-starts", "100")
+    wait_for(lambda: (path / "metrics.jsonl").exists() and "eval/" in (path / "metrics.jsonl").read_text())
+    assert len(processes_of(mark)) >= 6  # the driver, four of its own, and Ray's
+    os.killpg(command.pid, signal.SIGINT)  # all of them hear it, as in a terminal
+    error = command.communicate(timeout=60)[1]
+    assert command.returncode == 130, error
+    assert Run.open(path).record.state == "stopped"
+    assert Run.open(path).states.latest_step() == Run.open(path).record.step > 0
+    wait_for(lambda: not processes_of(mark), seconds=10)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_no_process_outlives_a_command_that_was_killed(tmp_path, number):
+    mark, path = uuid.uuid4().hex, tmp_path / "run"
+    command = start(path, mark, "--total-steps", "10000000")
+    wait_for(lambda: len(processes_of(mark)) >= 8)
+    command.send_signal(number)
+    command.communicate(timeout=60)
+    wait_for(lambda: not processes_of(mark), seconds=30)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("cluster")
+def test_two_workers_learn_cartpole(tmp_path):
+    path = tmp_path / "run"
+    arguments = ["--workers", 2, "--total-steps", 60_000, "--stop-at", 400, "--hidden", 64, 64]
+    assert run("train", "dqn", "CartPole-v1", *arguments, "--run-dir", path) == 0
+    steps, means = Run.open(path).read_metrics().series("eval/episode_reward/mean")
+    assert np.max(means) >= 400
+    assert means[0] < 200
+    assert steps[-1] < 60_000

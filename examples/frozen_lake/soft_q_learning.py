@@ -1,7 +1,7 @@
 """Soft Q-learning on a frozen lake: values that count randomness as worth something, and the policy that is best then.
 
-Policy and rule share one temperature. At 0.02 a random step is worth 0.02 log(4): too little to stay away from the goal,
-a return of 1, which it reaches. Haarnoja et al. 2017, arXiv:1702.08165.
+Policy and rule share one temperature. At 0.02 a random step is worth 0.02 log(4): too little to prefer a long life to
+the goal. Reaches it, a return of 1. Haarnoja et al. 2017, arXiv:1702.08165.
 """
 
 import gymnasium
@@ -15,8 +15,8 @@ from triax.networks import Dense
 
 
 def table(rngs):
-    """One number for each state and action."""
-    return Dense(16, 4, rngs, use_bias=False, kernel_init=nnx.initializers.zeros)
+    """One number for each state and action, large at first: what was not tried is thought to be good."""
+    return Dense(16, 4, rngs, use_bias=False, kernel_init=nnx.initializers.ones)
 
 
 def main(steps: int = 10_000, temperature: float = 0.02, seed: int = 0) -> None:

@@ -1,5 +1,6 @@
 """Distributed runs on one machine: faults, a slow learner, what is left behind."""
 
+import dataclasses
 import logging
 import os
 import signal
@@ -136,7 +137,7 @@ def test_a_run_ends_with_the_steps_it_was_given_and_all_their_updates(run):
 
 def test_a_state_goes_on_in_another_run_and_no_process_is_left_of_one_that_ended(run):
     state = run.state_dict()
-    with ApeX(CARTPOLE, CONFIG, seed=1) as resumed:
+    with ApeX(CARTPOLE, dataclasses.replace(CONFIG, num_workers=1), seed=1) as resumed:
         resumed.start(state)
         pids = list(resumed.pids.values())
         assert (resumed.steps, resumed.updates) == (run.steps, run.updates)

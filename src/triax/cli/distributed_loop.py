@@ -37,6 +37,8 @@ class DistributedLoop:
             num_envs=gathering.num_envs,
             capacity=gathering.capacity,
             warm_up=command.first_update,
+            chunk_length=command.processes.chunk_length,
+            updates_per_call=command.processes.updates_per_call,
             updates_per_step=gathering.updates_per_iteration / (gathering.steps_per_iteration * gathering.num_envs),
         )
         recipe = Recipe(partial(make_env, command.env), partial(make_agent, command))

@@ -22,8 +22,14 @@ class Processes:
     given, and each worker has an epsilon of its own. Not reproducible number for number."""
     address: str | None = None
     """Of the Ray cluster that they run in, such as auto or 10.0.0.1:6379; by default this machine."""
+    chunk_length: int = 32
+    """Steps that a worker makes before it hands them over and looks for newer weights."""
+    updates_per_call: int = 16
+    """Updates before new weights are published."""
 
     def __post_init__(self) -> None:
+        for name in ("chunk_length", "updates_per_call"):
+            check_positive(name, getattr(self, name))
         if self.workers < 0:
             raise ValueError(f"workers must not be negative; got {self.workers}.")
         if self.address is not None and not self.workers:

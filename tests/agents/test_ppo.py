@@ -361,6 +361,13 @@ def test_numbers_of_a_vmap_give_what_each_config_gives():
         agent.with_numbers(state, target_kl=0.1)
 
 
+def test_a_number_may_be_given_twice_and_outlives_the_state_that_a_loop_donates():
+    agent, number = agent_of(memoryless), jnp.float32(0.1)
+    state = agent.with_numbers(agent.init(KEY), learning_rate=number, clip_range=number)
+    jax.jit(lambda numbers: jax.tree.map(jnp.negative, numbers), donate_argnums=0)(state.numbers)
+    assert float(number) == pytest.approx(0.1)
+
+
 def test_agents_of_one_structure_and_config_are_equal():
     given = [PPOAgent(recurrent(nnx.Rngs(seed))) for seed in (0, 1)]
     assert given[0] == given[1]

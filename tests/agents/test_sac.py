@@ -225,7 +225,7 @@ def test_seeds_and_learning_rates_side_by_side_learn_as_they_do_alone():
 
     def run(loop, key, rates):
         state = loop.init(key)
-        agent = with_hyperparams(state.agent, learning_rate=jnp.copy(rates))  # the run takes the memory over
+        agent = with_hyperparams(state.agent, learning_rate=rates, actor_learning_rate=rates)
         return loop.run(state._replace(agent=agent), 4)
 
     together, metrics = run(loop_for(2), keys, rates)

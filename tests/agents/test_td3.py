@@ -242,7 +242,7 @@ def test_seeds_and_numbers_side_by_side_learn_as_they_do_alone():
 
     def run(loop, key, taus):
         state = loop.init(key)
-        return loop.run(state._replace(agent=with_hyperparams(state.agent, tau=jnp.copy(taus))), 4)
+        return loop.run(state._replace(agent=with_hyperparams(state.agent, tau=taus)), 4)
 
     together, metrics = run(loop_for(2), keys, taus)
     for i in range(2):

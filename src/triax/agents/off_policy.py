@@ -147,5 +147,6 @@ def with_hyperparams(state: S, **numbers: Any) -> S:
     if unknown:
         raise ValueError(f"with_hyperparams: expected some of {sorted(state.hyperparams)}; got {unknown}.")
     old = state.hyperparams
-    new = {name: jnp.broadcast_to(jnp.asarray(x, jnp.float32), old[name].shape) for name, x in numbers.items()}
+    # Copies: loops donate the state, but not what the caller holds, nor one array twice.
+    new = {name: jnp.broadcast_to(jnp.array(x, jnp.float32), old[name].shape) for name, x in numbers.items()}
     return state._replace(hyperparams={**old, **new})

@@ -155,7 +155,8 @@ class PPOAgent:
         known = [name for name, value in state.numbers._asdict().items() if value is not None]
         if unknown := set(numbers) - set(known):
             raise ValueError(f"PPO: numbers must be of {known}; got {sorted(unknown)}.")
-        changed = {name: jnp.asarray(value, jnp.float32) for name, value in numbers.items()}
+        # Copies: loops donate the state, but not what the caller holds, nor one array twice.
+        changed = {name: jnp.array(value, jnp.float32) for name, value in numbers.items()}
         return state._replace(numbers=state.numbers._replace(**changed))
 
     def write_into(self, network: nnx.Module, state: PPOState) -> None:

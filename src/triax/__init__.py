@@ -27,6 +27,7 @@ from triax import (
     wrappers,
 )
 from triax._version import __version__
+from triax.core.debugging import debug_nans_if_asked
 from triax.core.moved_names import refuse_moved
 from triax.core.vectorize import unvectorize
 from triax.envs import render_episode
@@ -46,6 +47,8 @@ from triax.functions import (
     V,
 )
 from triax.spaces import safe_sample
+
+debug_nans_if_asked()
 
 __getattr__ = refuse_moved(
     __name__,

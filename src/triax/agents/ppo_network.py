@@ -74,7 +74,7 @@ class PPONetwork(NamedTuple):
         ends = jax.tree.map(lambda leaf: leaf[-1], rollout.next_observation)
         last = self.step(networks, rollout.last_carry, ends, key).output.value_estimates
         following = jax.tree.map(lambda v, end: jnp.concatenate([v[1:], end[None]]), values, last)
-        cut = (rollout.truncated & ~rollout.terminated).at[-1].set(False)
+        cut = jnp.asarray(rollout.truncated & ~rollout.terminated).at[-1].set(False)
         if rollout.weight is not None:
             cut &= rollout.weight > 0
         if jax.tree.leaves(rollout.carry):

@@ -151,4 +151,4 @@ def _make_loop(command: Any, env: Any, make_agent: Callable[[Any, Any], Any]) ->
 def _mean_return(metrics: dict[str, Any]) -> float | None:
     """Of the episodes that ended, if any did."""
     found = float(np.mean(metrics["return"])) if "return" in metrics else math.nan
-    return None if math.isnan(found) else found
+    return found if math.isfinite(found) else None

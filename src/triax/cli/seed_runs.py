@@ -93,4 +93,4 @@ _NAMES = {"episodes": "episode/count", "return": "episode/return", "length": "ep
 def _known(metrics: Mapping[str, Any]) -> dict[str, float]:
     """By the names that pictures know; without returns where no episode ended."""
     named = {_NAMES.get(name, name): float(value) for name, value in metrics.items()}
-    return {n: v for n, v in named.items() if not (n in ("episode/return", "episode/steps") and np.isnan(v))}
+    return {n: v for n, v in named.items() if np.isfinite(v) or n not in ("episode/return", "episode/steps")}

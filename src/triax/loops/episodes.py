@@ -5,6 +5,8 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from triax.core.debugging import no_number
+
 
 class Episodes(NamedTuple):
     """Returns and lengths of the episodes under way, and sums over those that ended: of each environment.
@@ -45,8 +47,12 @@ class Episodes(NamedTuple):
         return self._replace(running=jnp.zeros_like(self.running), steps=jnp.zeros_like(self.steps))
 
     def report(self) -> tuple[dict[str, Array], "Episodes"]:
-        """``episodes``, and their mean ``return`` and ``length``, NaN without any; and sums that start anew."""
+        """``episodes``, and their mean ``return`` and ``length``, :func:`no_number` without any; and sums that start
+        anew.
+        """
         zero = jnp.zeros_like(self.ended)
         ended, returns, lengths = (jnp.sum(each) for each in (self.ended, self.returns, self.lengths))
-        report = {"episodes": ended, "return": returns / ended, "length": lengths / ended}
+        means = {"return": returns, "length": lengths}
+        report = {name: jnp.where(ended > 0, x / jnp.maximum(ended, 1), no_number()) for name, x in means.items()}
+        report = {"episodes": ended, **report}
         return report, self._replace(ended=zero, returns=jnp.copy(zero), lengths=jnp.copy(zero))

@@ -78,7 +78,8 @@ class ApeX:
 
         Raises ``DistributedError`` if they do not start within ``config.start_timeout``.
         """
-        from triax.distributed.crew import Crew, Session
+        from triax.distributed.crew import Crew
+        from triax.distributed.session import Session
 
         self._session = Session(self._address, self.config.num_workers + 2)
         self._crew = Crew(self.config.max_restarts, self._revived)

@@ -1,8 +1,6 @@
 """The processes of a distributed run: started, called, started again where they died, and ended."""
 
 import logging
-import os
-import warnings
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -190,30 +188,3 @@ def _reason(error: RayTaskError) -> str:
 
 def _last_line(text: str) -> str:
     return text.strip().splitlines()[-1]
-
-
-class Session:
-    """A connection to Ray: a cluster by its address, the one that this process is connected to, or a new one here.
-
-    What was opened here is closed again; a new cluster ends with it, its processes too.
-    """
-
-    def __init__(self, address: str | None, num_cpus: int) -> None:
-        self._is_own = not ray.is_initialized()
-        if not self._is_own:
-            return
-        options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
-        if address is not None:
-            options["address"] = address
-        else:  # processes share cores where there are fewer: they wait for each other most of the time
-            options |= {"num_cpus": max(num_cpus, os.cpu_count() or 1), "include_dashboard": False}
-            os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        with warnings.catch_warnings():
-            # JAX warns of forks; what Ray forks becomes another program at once.
-            warnings.filterwarnings("ignore", message=r"os\.fork\(\) was called", category=RuntimeWarning)
-            ray.init(**options)
-
-    def close(self) -> None:
-        """Disconnect."""
-        if self._is_own and ray.is_initialized():
-            ray.shutdown()

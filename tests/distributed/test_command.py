@@ -1,6 +1,7 @@
 """``triax train --workers``."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -8,7 +9,6 @@ import time
 import uuid
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from cli.running import run
@@ -19,19 +19,24 @@ SHORT = ["--workers", "2", *TINY, "--total-steps", "700", "--eval-every", "350"]
 
 
 @pytest.mark.usefixtures("cluster")
-def test_dqn_in_many_processes_leaves_a_run_that_is_evaluated(tmp_path, capsys):
+def test_two_workers_learn_cartpole_and_leave_a_run_that_is_evaluated(tmp_path, capsys):
     path = tmp_path / "run"
-    assert run("train", "dqn", "CartPole-v1", *SHORT, "--run-dir", path) == 0
+    learning = ["--workers", 2, "--total-steps", 30_000, "--eval-every", 500, "--eval-episodes", 5, "--stop-at", 120]
+    options = ["--hidden", 64, 64, "--learning-starts", 200, "--learning-rate", 0.002, "--tau", 0.01]
+    assert run("train", "dqn", "CartPole-v1", *learning, *options, "--run-dir", path) == 0
     opened = Run.open(path)
-    assert (opened.record.state, opened.record.step) == ("finished", 700)
+    record, metrics = opened.record, opened.read_metrics()
+    assert record.reached_goal  # a random policy gets 22
     assert opened.read_config()["processes"]["workers"] == 2
-    metrics = opened.read_metrics()
     assert {"loss", "episode/return", "eval/episode_reward/mean", "distributed/restarts"} <= set(metrics.names())
-    assert 580 < metrics.series("distributed/updates")[1][-1] <= 600
+    updates = metrics.series("distributed/updates")[1][-1]
+    assert record.step - 200 - 17 < updates + 2 * 2 * 32 and updates <= record.step - 200
     assert (path / "learning-curve.png").stat().st_size > 5_000
     capsys.readouterr()
-    assert run("evaluate", path, "--episodes", 2, "--last") == 0
-    assert "dqn, weights of step 700: mean return" in capsys.readouterr().out
+    assert run("evaluate", path, "--episodes", 5) == 0
+    found = re.search(r"dqn, weights of step ([\d,]+): mean return ([\d.]+)", capsys.readouterr().out)
+    assert found[1] == f"{record.step:,}"
+    assert float(found[2]) > 60
 
 
 @pytest.mark.slow
@@ -132,23 +137,14 @@ def test_ctrl_c_keeps_what_was_learned_and_leaves_no_process(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_no_process_outlives_a_command_that_was_killed(tmp_path, number):
+@pytest.mark.parametrize("numbers", [[signal.SIGKILL], [signal.SIGTERM], [signal.SIGINT, signal.SIGINT]])
+@pytest.mark.parametrize("started", [3, 7])
+def test_no_process_outlives_a_command_that_was_ended_while_it_started(tmp_path, numbers, started):
     mark, path = uuid.uuid4().hex, tmp_path / "run"
     command = start(path, mark, "--total-steps", "10000000")
-    wait_for(lambda: len(processes_of(mark)) >= 7)
-    command.send_signal(number)
+    wait_for(lambda: len(processes_of(mark)) >= started)
+    for number in numbers:
+        command.send_signal(number)
+        time.sleep(0.5)
     command.communicate(timeout=60)
     wait_for(lambda: not processes_of(mark), seconds=30)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("cluster")
-def test_two_workers_learn_cartpole(tmp_path):
-    path = tmp_path / "run"
-    arguments = ["--workers", 2, "--total-steps", 60_000, "--stop-at", 400, "--hidden", 64, 64]
-    assert run("train", "dqn", "CartPole-v1", *arguments, "--run-dir", path) == 0
-    steps, means = Run.open(path).read_metrics().series("eval/episode_reward/mean")
-    assert np.max(means) >= 400
-    assert means[0] < 200
-    assert steps[-1] < 60_000

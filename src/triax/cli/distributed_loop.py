@@ -57,8 +57,11 @@ class DistributedLoop:
 
     def advance(self, until: int, tick: Callable[[int], bool]) -> dict[str, Any]:
         """Steps until it is time to log, or ``until``, or ``tick`` stops it; what was measured."""
-        every = min(self._command.log_every, self._command.eval_every)
-        self._ape_x.advance((self.step // every + 1) * every, until, tick)
+        before, command = self.step, self._command
+        every = min(command.log_every, command.eval_every)
+        self._ape_x.advance((before // every + 1) * every, until, tick)
+        if self.step // command.eval_every > before // command.eval_every:
+            self._ape_x.settle()  # an evaluation follows: of these weights, at this step
         return self._ape_x.report()
 
     def agent_state(self) -> PyTree:

@@ -136,9 +136,14 @@ class ApeX:
             self._feed_workers(total_steps)
             self._crew.pump()
 
+    def settle(self) -> None:
+        """Wait until nothing is under way."""
+        while not self._crew.is_idle:
+            self._crew.pump()
+
     def evaluate(self, num_episodes: int, seed: int) -> Float[np.ndarray, " episodes"]:
         """Returns of greedy episodes, shared out to the workers. Nothing else goes on meanwhile."""
-        self._drain()
+        self.settle()
         version = self._version
         shares = [len(part) for part in np.array_split(np.arange(num_episodes), len(self._workers))]
         played = self._crew.ask(
@@ -160,7 +165,7 @@ class ApeX:
 
         ``{"scalars": <what JSON can hold>, "arrays": {path: array}}``, for :meth:`start`.
         """
-        self._drain()
+        self.settle()
         assert self._arrays is not None
         replay = self._crew.ask([(self._replay, "state_dict", ())])[0]
         arrays = {f"agent/{name}": leaf for name, leaf in self._arrays.items()}
@@ -234,10 +239,6 @@ class ApeX:
         """Whether nothing is under way that a state should have, and no more updates are due."""
         due = self._limiter.updates_due(self.steps) - self.updates >= self.config.updates_per_call
         return not due and self._crew.is_idle
-
-    def _drain(self) -> None:
-        while not self._crew.is_idle:
-            self._crew.pump()
 
     # ------------------------------------------------------------------ processes
 

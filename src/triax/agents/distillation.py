@@ -9,6 +9,7 @@ from flax import nnx
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from triax.agents.action_heads import Head, expose_heads, is_head, kl_divergence, negative_log_likelihood
+from triax.agents.description import describe_agent
 from triax.agents.distillation_config import DistillationAgentConfig
 from triax.agents.interface import Rollout
 from triax.agents.logging_level import LoggingLevel, summarize
@@ -91,6 +92,9 @@ class Distillation:
 
     def __hash__(self) -> int:
         return hash(self._structure)
+
+    def __repr__(self) -> str:
+        return describe_agent(self)
 
     @property
     def _structure(self) -> tuple:

@@ -11,12 +11,14 @@ from gymnasium.spaces import Discrete
 from jaxtyping import PyTree
 
 from triax.agents.default_networks import ActionValues
+from triax.agents.description import describe_config
 from triax.core.keys import KeyStream
 from triax.core.leaves import named_leaves, restore_tree
 from triax.core.numbers import check_count, check_number
 from triax.core.schedules import StepwiseLinearFunction
 from triax.experience_replay import PrioritizedReplayBuffer, SimpleReplayBuffer
 from triax.functions import EpsilonGreedy, Q
+from triax.functions.description import describe_function
 from triax.reward_tracing import NStep, TransitionBatch
 from triax.spaces import safe_sample
 from triax.td_learning import DoubleQLearning, QLearning
@@ -116,6 +118,10 @@ class DQN:
         self.buffer = buffer(config.buffer_size, random_seed=seed)
         self._epsilon = StepwiseLinearFunction((0, config.epsilon_start), (config.epsilon_steps, config.epsilon_final))
         self.step = 0
+
+    def __repr__(self) -> str:
+        parts = {"q": self.q, "rule": self.rule, "tracer": self.tracer, "buffer": self.buffer}
+        return describe_function("DQN", [f"step={self.step:,}"], {**parts, "config": describe_config(self.config)})
 
     def act(self, s: Any) -> Any:
         """An exploring action."""

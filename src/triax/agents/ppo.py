@@ -9,6 +9,7 @@ import optax
 from flax import nnx
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
+from triax.agents.description import describe_agent
 from triax.agents.interface import Rollout
 from triax.agents.logging_level import LoggingLevel, summarize
 from triax.agents.off_policy import Weights
@@ -86,6 +87,9 @@ class PPOAgent:
 
     def __hash__(self) -> int:
         return hash(self._structure)
+
+    def __repr__(self) -> str:
+        return describe_agent(self)
 
     @property
     def _structure(self) -> tuple:

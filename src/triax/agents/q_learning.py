@@ -9,6 +9,7 @@ from gymnasium.spaces import Discrete
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from triax.agents.descent import swept_adam
+from triax.agents.description import describe_agent
 from triax.agents.off_policy import (
     PRIORITIES,
     Factory,
@@ -159,6 +160,9 @@ class QLearningAgent:
         self._learner = self._rule.learner
         self._first_action = int(env.action_space.start)
         self.replay: ReplayNeeds = replay_needs("QLearningAgent", config, has_memory=self._q.has_memory)
+
+    def __repr__(self) -> str:
+        return describe_agent(self)
 
     def init(self, key: Key) -> QLearningState:
         """New weights; the target network has those of the online one."""

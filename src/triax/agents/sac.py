@@ -13,6 +13,7 @@ from triax.agents.action_kinds import stochastic_actions
 from triax.agents.actor_critic import ActorCritic, Memory, reset_rows
 from triax.agents.critics import Critics
 from triax.agents.descent import Descended, Descent
+from triax.agents.description import describe_agent
 from triax.agents.off_policy import (
     PRIORITIES,
     Factory,
@@ -147,6 +148,9 @@ class SACAgent:
         self._critic_descent = Descent(self._critic_loss, config.max_grad_norm)
         self._actor_descent = Descent(self._actor_loss, config.max_grad_norm)
         self._temperature_descent = Descent(_temperature_loss)
+
+    def __repr__(self) -> str:
+        return describe_agent(self)
 
     def init(self, key: Key) -> SACState:
         """New weights; the target critics have those of the online ones."""

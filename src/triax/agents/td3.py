@@ -13,6 +13,7 @@ from triax.agents.actor_critic import ActorCritic, Memory, reset_rows
 from triax.agents.actor_critic_networks import DeterministicActor, actor_network
 from triax.agents.critics import Critics
 from triax.agents.descent import Descended, Descent
+from triax.agents.description import describe_agent
 from triax.agents.off_policy import (
     PRIORITIES,
     Factory,
@@ -186,6 +187,9 @@ class TD3Agent:
         self.replay: ReplayNeeds = replay_needs("TD3Agent", config, has_memory=self._nets.has_memory)
         self._critic_descent = Descent(self._critic_loss, config.max_grad_norm)
         self._actor_descent = Descent(self._actor_loss, config.max_grad_norm)
+
+    def __repr__(self) -> str:
+        return describe_agent(self)
 
     def init(self, key: Key) -> TD3State:
         """New weights; the target networks have those of the online ones."""

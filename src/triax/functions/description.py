@@ -26,10 +26,13 @@ def count_parameters(params: PyTree) -> str:
 
 
 def describe_leaves(tree: PyTree) -> str:
-    """Names and shapes of the first leaves, for example ``linear.w (4, 3), linear.b (3,)``."""
+    """Names and shapes of the first leaves, for example ``linear.w (4, 3), linear.b (3,)``; parts of containers are
+    called by their own names.
+    """
     leaves = jax.tree_util.tree_leaves_with_path(tree)
+    names = [jax.tree_util.keystr(path, simple=True, separator=".") for path, _ in leaves[:_SHOWN]]
     shown = [
-        f"{jax.tree_util.keystr(path, simple=True, separator='.')} {np.shape(leaf)}" for path, leaf in leaves[:_SHOWN]
+        f"{name.replace('components.', '')} {np.shape(leaf)}" for name, (_, leaf) in zip(names, leaves, strict=False)
     ]
     more = [f"... and {len(leaves) - _SHOWN} more"] if len(leaves) > _SHOWN else []
     return ", ".join(shown + more)

@@ -7,6 +7,7 @@ import jax
 from flax import nnx
 from jaxtyping import Array, Bool
 
+from triax.networks.description import describe_module
 from triax.networks.types import ModuleState, StatefulModuleOutput
 from triax.networks.unrolling import check_sequence, map_steps, scan_steps, select
 
@@ -38,6 +39,10 @@ class StatefulModule(nnx.Module, abc.ABC):
     @abc.abstractmethod
     def __call__(self, module_state: ModuleState, obs: Any, rollout_extras: Any = None) -> StatefulModuleOutput:
         """One step; ``rollout_extras`` are what the same step gave in the rollout, ``None`` there."""
+
+    def __str__(self) -> str:
+        """A line for each module inside; ``repr`` has every field of every layer."""
+        return describe_module(self)
 
     def initialize_state(self, batch_size: int) -> ModuleState:
         """The carry at the start of ``batch_size`` episodes; ``()`` where nothing is remembered."""

@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SEED ?= 0
 
-.PHONY: demo test test-all test-extras lint format bench docs clean
+.PHONY: demo test test-all test-extras lint format bench docs dist clean
 
 $(VENV)/.base: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -55,6 +55,10 @@ $(VENV)-docs/.done: pyproject.toml
 
 docs: $(VENV)-docs/.done ## docs/_build/html, tutorials executed; a warning is an error
 	$(VENV)-docs/bin/sphinx-build -W --keep-going -q -E -b html docs docs/_build/html
+
+dist: $(VENV)/.dev ## the wheel and the source distribution: see RELEASING.md
+	rm -rf dist
+	$(BIN)/python -m build
 
 clean:
 	rm -rf $(VENV) build dist

@@ -71,6 +71,23 @@ def test_transitions_are_those_of_an_oracle_on_episodes_that_terminate_and_trunc
         np.testing.assert_allclose((Rn, In, following, A), oracle(history, replay, name), rtol=1e-5, atol=1e-6)
 
 
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 2**31), st.sampled_from([1, 3]), st.sampled_from([4, 20]), st.booleans())
+def test_the_action_that_followed_is_known_unless_the_episode_was_truncated(seed, window, steps, prioritized):
+    replay = DeviceReplay(15, NUM_ENVS, window, gamma=0.9, alpha=0.7 if prioritized else None, next_actions=True)
+    stored, cursor, history = filled(replay, steps, seed)
+    batch = jitted(replay)[1](stored, cursor, jax.random.PRNGKey(seed), 32)
+    kept = range(max(0, steps - replay.num_steps), steps - window)  # the step after the window is there too
+    for name, In, following, A_next, logP_next in zip(
+        np.ravel(batch.S["x"]), batch.In, np.ravel(batch.S_next["x"]), batch.A_next, batch.logP_next, strict=True
+    ):
+        assert int(name) // 100 in kept
+        last, env = divmod(int(following), 100)
+        assert np.isnan(logP_next) == bool(history[last].terminated[env] | history[last].truncated[env])
+        assert (In == 0) == bool(history[last].terminated[env])
+        assert A_next == history[last + 1].action[env]
+
+
 @settings(max_examples=10, deadline=None)
 @given(st.integers(0, 2**31), st.sampled_from([4, 13]))
 def test_sequences_are_stretches_of_one_environment_with_the_memory_at_their_start(seed, steps):

@@ -40,6 +40,8 @@ class ReplayNeeds:
     """Exponent of priorities; ``None`` samples uniformly."""
     beta: float = 0.4
     """Exponent of importance weights."""
+    next_actions: bool = False
+    """Whether transitions come with the action that followed; sequences always do."""
 
     def __post_init__(self) -> None:
         for name in ("batch_size", "window"):

@@ -1,6 +1,6 @@
 """The Q-learning family as one agent: DQN and what its successors changed, each an option."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import jax
@@ -35,9 +35,9 @@ from triax.core.trees import copy_arrays
 from triax.functions import BoltzmannPolicy, EpsilonGreedy, Q, StochasticQ
 from triax.learning.trajectories import rows_of
 from triax.networks.unrolling import select
-from triax.td_learning import DoubleQLearning, ExpectedSarsa, QLearning, SoftQLearning
+from triax.td_learning import DoubleQLearning, ExpectedSarsa, QLearning, Sarsa, SoftQLearning
 
-Rule = Literal["q", "double", "expected_sarsa", "soft"]
+Rule = Literal["q", "double", "sarsa", "expected_sarsa", "soft"]
 Values = Literal["expected", "quantiles", "implicit_quantiles", "bins"]
 
 
@@ -47,7 +47,9 @@ class QLearningConfig:
 
     rule: Rule = "double"
     """What follows a step: the best action by the target network, by the online one (van Hasselt et al. 2015), the
-    exploring policy's expectation (van Seijen et al. 2009), or a log-sum-exp (Haarnoja et al. 2017)."""
+    action that was taken (Rummery & Niranjan 1994), the exploring policy's expectation (van Seijen et al. 2009), or a
+    log-sum-exp (Haarnoja et al. 2017). ``sarsa`` learns the values of the policies that filled the replay: keep that
+    short."""
     values: Values = "expected"
     """Learn expectations, quantiles (Dabney et al. 2017), quantiles at fractions drawn in each call (IQN, Dabney et al.
     2018), or bins over ``value_range`` (Bellemare et al. 2017)."""
@@ -105,7 +107,13 @@ class QLearningConfig:
                 raise ValueError(f"QLearningConfig: {name} must be one of {list(known)}; got {getattr(self, name)!r}.")
 
 
-_RULES = {"q": QLearning, "double": DoubleQLearning, "expected_sarsa": ExpectedSarsa, "soft": SoftQLearning}
+_RULES = {
+    "q": QLearning,
+    "double": DoubleQLearning,
+    "sarsa": Sarsa,
+    "expected_sarsa": ExpectedSarsa,
+    "soft": SoftQLearning,
+}
 _NETWORKS = {
     "expected": ActionValueNetwork,
     "quantiles": ActionQuantilesNetwork,
@@ -159,7 +167,8 @@ class QLearningAgent:
         self._rule = _rule(self._q, config)
         self._learner = self._rule.learner
         self._first_action = int(env.action_space.start)
-        self.replay: ReplayNeeds = replay_needs("QLearningAgent", config, has_memory=self._q.has_memory)
+        needs = replay_needs("QLearningAgent", config, has_memory=self._q.has_memory)
+        self.replay: ReplayNeeds = replace(needs, next_actions=config.rule == "sarsa")
 
     def __repr__(self) -> str:
         return describe_agent(self)

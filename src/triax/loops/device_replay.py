@@ -80,6 +80,8 @@ class DeviceReplay:
         burn_in: steps of a sequence that only bring memory up to date.
         alpha: exponent of priorities; ``None`` samples uniformly (Schaul et al. 2016, arXiv:1511.05952).
         beta: exponent of the importance weights of prioritized samples.
+        next_actions: transitions come with the action that followed, ``logP_next`` NaN where none did since the episode
+            was truncated; one more step of each window has to be in the buffer.
 
     Raises:
         ValueError: the buffer cannot hold a window, or a number is out of range.
@@ -93,16 +95,17 @@ class DeviceReplay:
     burn_in: int = 0
     alpha: float | None = None
     beta: float = 0.4
+    next_actions: bool = False
 
     def __post_init__(self) -> None:
         if self.num_envs < 1 or self.window < 1:
             raise ValueError(
                 f"DeviceReplay: num_envs and window must be positive; got {self.num_envs} and {self.window}."
             )
-        if self.num_steps < self.window:
+        if self.num_steps < self.span:
             raise ValueError(
-                f"DeviceReplay: capacity must hold {self.window} steps of {self.num_envs} environments,"
-                f" {self.window * self.num_envs} transitions; got {self.capacity}."
+                f"DeviceReplay: capacity must hold {self.span} steps of {self.num_envs} environments,"
+                f" {self.span * self.num_envs} transitions; got {self.capacity}."
             )
         if not 0 <= self.burn_in < self.window:
             raise ValueError(
@@ -118,6 +121,11 @@ class DeviceReplay:
     def num_steps(self) -> int:
         """Rows of the ring."""
         return self.capacity // self.num_envs
+
+    @property
+    def span(self) -> int:
+        """Steps that must be in the buffer to draw a window."""
+        return self.window + (self.next_actions and not self.sequences)
 
     @property
     def _tree(self) -> DeviceSumTree:
@@ -154,12 +162,12 @@ class DeviceReplay:
         """Windows that begin in the overwritten row are gone; those that the new row completes can be drawn."""
         envs, tree = jnp.arange(self.num_envs, dtype=jnp.int32), self._tree
         levels, none = priorities.levels, jnp.zeros(self.num_envs, jnp.float32)
-        complete = (cursor.position - (self.window - 1)) % self.num_steps
+        complete = (cursor.position - (self.span - 1)) % self.num_steps
         index = complete * self.num_envs + envs
-        new = jnp.where(after.size >= self.window, priorities.largest, none)
+        new = jnp.where(after.size >= self.span, priorities.largest, none)
         counts = self._counts(rows, index)
         new = new if counts is None else jnp.where(counts, new, none)
-        if self.window > 1:
+        if self.span > 1:
             levels = tree.write(levels, cursor.position * self.num_envs + envs, none)
         return priorities._replace(levels=tree.write(levels, index, new))
 
@@ -167,7 +175,7 @@ class DeviceReplay:
 
     def num_windows(self, cursor: Cursor) -> Int[Array, ""]:
         """Windows that can be drawn; sampling before there is one gives rows of zeros."""
-        return jnp.maximum(cursor.size - (self.window - 1), 0) * self.num_envs
+        return jnp.maximum(cursor.size - (self.span - 1), 0) * self.num_envs
 
     def sample(self, stored: Stored, cursor: Cursor, key: Key, batch_size: int) -> TransitionBatch | Trajectory:
         """Windows drawn with replacement; ``idx`` of a batch tells where they begin, for ``set_priorities``.
@@ -242,17 +250,26 @@ class DeviceReplay:
         if self.window == 1:
             first = rows.take(index, lambda row: row._replace(truncated=None, carry=()))
             Rn, In = first.reward, jnp.where(first.terminated, 0.0, self.gamma)
-            S_next = first.next_observation
+            S_next, last = first.next_observation, index
         else:
             skipped = ("reward", "terminated", "truncated", "next_observation", "carry")
             first = rows.take(index, lambda row: row._replace(**dict.fromkeys(skipped)))
             last, Rn, In = self._n_step(rows, index)
             S_next = rows.take(last, lambda row: row.next_observation)
+        A_next, logP_next = self._following(rows, last) if self.next_actions else (None, None)
         log_prob = jnp.zeros_like(Rn) if first.log_prob is None else first.log_prob
         weights = weights if first.weight is None else weights * _with_mean_one(first.weight, first.weight)
         return TransitionBatch.from_values(
-            (first.observation, first.action, log_prob, Rn, In, S_next, None, None, weights, index, None)
+            (first.observation, first.action, log_prob, Rn, In, S_next, A_next, logP_next, weights, index, None)
         )
+
+    def _following(self, rows: PackedRows, last: Int[Array, " batch"]) -> tuple[PyTree, Float[Array, " batch"]]:
+        """The actions after the rows ``last`` and their log-probabilities, NaN where a new episode began instead."""
+        after = (last + self.num_envs) % (self.num_steps * self.num_envs)
+        action, log_prob = rows.take(after, lambda row: (row.action, row.log_prob))
+        terminated, truncated = rows.take(last, lambda row: (row.terminated, row.truncated))
+        known = jnp.zeros(last.shape, jnp.float32) if log_prob is None else log_prob
+        return action, jnp.where(truncated | terminated, jnp.nan, known)
 
     def _n_step(self, rows: PackedRows, index: Int[Array, " batch"]) -> tuple:
         """The row that ends each return, the return without bootstrap, the factor of what follows."""

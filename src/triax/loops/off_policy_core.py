@@ -82,7 +82,7 @@ class OffPolicyCore:
     def checked(cls, who: str, agent: OffPolicyAgent, config: OffPolicyConfig) -> "OffPolicyCore":
         """That of the loop ``who``; ``ValueError`` if the warm-up gives no window to learn from, or replay is small."""
         core = cls(agent, config)
-        window = core.replay.window
+        window = core.replay.span
         if config.warm_up_steps < window:
             raise ValueError(
                 f"{who}: warm_up must give windows of {window} steps in {config.num_envs} environments,"
@@ -103,6 +103,7 @@ class OffPolicyCore:
             burn_in=needs.burn_in,
             alpha=needs.alpha,
             beta=needs.beta,
+            next_actions=needs.next_actions,
         )
 
     def begin(self, key: Key, observation: PyTree, *, envs: PyTree = (), weighted: bool = False) -> OffPolicyState:

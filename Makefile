@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SEED ?= 0
 
-.PHONY: demo test test-all test-extras lint format bench docs dist clean
+.PHONY: demo test test-all test-extras lint format bench bench-device docs dist clean
 
 $(VENV)/.base: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -47,6 +47,9 @@ bench: $(VENV)/.dev ## each path beside a bare jitted call that does the same wo
 	$(BIN)/python benchmarks/host.py
 	$(BIN)/python benchmarks/replay.py
 	$(BIN)/python benchmarks/unroll.py
+
+bench-device: $(VENV)-extras/.done ## whole training runs beside programs written by hand, in .venv-extras
+	$(VENV)-extras/bin/python benchmarks/device.py
 
 $(VENV)-docs/.done: pyproject.toml
 	$(PYTHON) -m venv $(VENV)-docs

@@ -7,8 +7,6 @@ the same arithmetic. Compilation is left out. What counts is the ratio, since th
 """
 
 import argparse
-import statistics
-import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -19,6 +17,7 @@ import numpy as np
 import optax
 from rich.console import Console
 from rich.table import Table
+from timing import iterations_per_second
 
 from triax.agents.q_learning import QLearningAgent, QLearningConfig
 from triax.envs import State
@@ -28,7 +27,6 @@ CAPACITY, WARM_UP, HIDDEN = 131_072, 1_000, (64, 64)
 GAMMA, TAU, LEARNING_RATE, MAX_NORM = 0.99, 0.005, 1e-3, 10.0
 EPSILON_UPDATES, EPSILON_FINAL = 10_000, 0.05
 BUDGET = 1.1
-ROUNDS = 5
 
 # ------------------------------------------------------------------ the environment, shared
 
@@ -180,31 +178,13 @@ def with_triax(batch_size: int) -> tuple[Callable, Callable]:
 # ------------------------------------------------------------------ the measurement
 
 
-def steps_per_second(programs: dict[str, tuple[Callable, Callable]], iterations: int) -> dict[str, float]:
-    """The median over rounds that take turns, so that drift hits all alike."""
-    states = {name: init(jax.random.key(0)) for name, (init, _) in programs.items()}
-    times: dict[str, list[float]] = {name: [] for name in programs}
-    for round_ in range(ROUNDS + 1):
-        for name, (_, run) in programs.items():
-            began = time.perf_counter()
-            states[name], metrics = run(states[name], iterations)
-            jax.block_until_ready((states[name], metrics))
-            if round_:  # the first compiles
-                times[name].append(time.perf_counter() - began)
-    return {name: iterations / statistics.median(taken) for name, taken in times.items()}
-
-
-def main() -> None:
-    """Measure and tell; the exit status says whether the budget is kept."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--batches", type=int, nargs="+", default=[32, 256])
-    parser.add_argument("--iterations", type=int, default=5_000)
-    options = parser.parse_args()
+def measure(batches: list[int], iterations: int) -> bool:
+    """Print a table; whether the budget is missed."""
     table = Table("batch", "by hand (steps/s)", "triax (steps/s)", "time ratio", "budget", title="double DQN, CartPole")
     missed = False
-    for batch_size in options.batches:
+    for batch_size in batches:
         programs = {"by hand": by_hand(batch_size), "triax": with_triax(batch_size)}
-        speeds = steps_per_second(programs, options.iterations)
+        speeds = iterations_per_second(programs, iterations)
         ratio = speeds["by hand"] / speeds["triax"]
         missed |= ratio > BUDGET
         table.add_row(
@@ -215,8 +195,17 @@ def main() -> None:
             f"<= {BUDGET} {'ok' if ratio <= BUDGET else 'MISSED'}",
         )
     Console(width=100).print(table)
-    raise SystemExit(missed)
+    return missed
+
+
+def main(arguments: list[str] | None = None) -> bool:
+    """Measure and tell; whether the budget is missed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--batches", type=int, nargs="+", default=[32, 256])
+    parser.add_argument("--iterations", type=int, default=5_000)
+    options = parser.parse_args(arguments)
+    return measure(options.batches, options.iterations)
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(main())

@@ -10,8 +10,6 @@ minibatch. Compilation is left out. What counts are ratios, since the speed of a
 
 import argparse
 import itertools
-import statistics
-import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -24,6 +22,7 @@ import optax
 from flax import nnx
 from rich.console import Console
 from rich.table import Table
+from timing import iterations_per_second
 
 import triax
 from triax.agents.ppo import PPOAgent
@@ -35,7 +34,7 @@ WIDTH, EPOCHS, MINIBATCHES, LENGTH = 64, 4, 4, 128
 GAMMA, LAMBDA, CLIP, RATE, MAX_NORM = 0.99, 0.95, 0.2, 3e-4, 0.5
 CASES = [f"{env}:mlp:{n}" for env in ("CartPole-v1", "Pendulum-v1") for n in (16, 256, 2048)]
 CASES += ["CartPole-v1:lstm:256", "CartPole-v1:lstm:16"]
-BUDGET, BUDGET_OVER_SCANNED, ROUNDS = 1.05, 2.5, 7
+BUDGET, BUDGET_OVER_SCANNED = 1.05, 2.5
 
 
 class Case(NamedTuple):
@@ -377,48 +376,38 @@ def triax_network(case: Case, inputs: int, rngs: nnx.Rngs) -> Any:
 # ------------------------------------------------------------------ the measurement
 
 
-def steps_per_second(programs: dict[str, tuple[Callable, Callable]], case: Case, seconds: float) -> dict[str, float]:
-    """The median over rounds that take turns, so that drift hits all alike."""
-    states = {name: init(jax.random.key(0)) for name, (init, _) in programs.items()}
-    per_iteration = case.num_envs * LENGTH
-    iterations = max(1, round(seconds * 150_000 / per_iteration))
-    times: dict[str, list[float]] = {name: [] for name in programs}
-    for round_ in range(ROUNDS + 1):
-        for name, (_, run) in programs.items():
-            began = time.perf_counter()
-            states[name], metrics = run(states[name], iterations)
-            jax.block_until_ready((states[name], metrics))
-            if round_:  # the first compiles
-                times[name].append(time.perf_counter() - began)
-    return {name: iterations * per_iteration / statistics.median(taken) for name, taken in times.items()}
-
-
-def main() -> None:
-    """Measure and tell; the exit status says whether the budgets are kept."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--cases", nargs="+", default=CASES)
-    parser.add_argument("--seconds", type=float, default=1.0)
-    options = parser.parse_args()
+def measure(cases: list[str], seconds: float) -> bool:
+    """Print a table; whether a budget is missed."""
     title = f"PPO, rollouts of {LENGTH} steps, {EPOCHS} epochs of {MINIBATCHES} minibatches; steps/s"
     table = Table(
         "environment", "network", "envs", "by hand", "scanned", "triax", "time ratio", "over scanned", title=title
     )
     missed = False
-    for text in options.cases:
+    for text in cases:
         env, network, num_envs = text.split(":")
         case = Case(env, network, int(num_envs))
         programs = {"by hand": by_hand(case), "scanned": by_hand(case, scanned=True), "triax": with_triax(case)}
-        speeds = steps_per_second(programs, case, options.seconds)
+        per_iteration = case.num_envs * LENGTH
+        speeds = iterations_per_second(programs, max(1, round(seconds * 150_000 / per_iteration)))
         ratio, over_scanned = speeds["by hand"] / speeds["triax"], speeds["triax"] / speeds["scanned"]
         kept = ratio <= BUDGET and (over_scanned >= BUDGET_OVER_SCANNED or case != Case("CartPole-v1", "lstm", 16))
         missed |= not kept
-        speed = [f"{speeds[name]:,.0f}" for name in programs]
+        speed = [f"{per_iteration * speeds[name]:,.0f}" for name in programs]
         table.add_row(
             *case[:2], str(case.num_envs), *speed, f"{ratio:.2f} {'ok' if kept else 'MISSED'}", f"{over_scanned:.2f}"
         )
     Console(width=110).print(table)
-    raise SystemExit(missed)
+    return missed
+
+
+def main(arguments: list[str] | None = None) -> bool:
+    """Measure and tell; whether a budget is missed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cases", nargs="+", default=CASES)
+    parser.add_argument("--seconds", type=float, default=1.0)
+    options = parser.parse_args(arguments)
+    return measure(options.cases, options.seconds)
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(main())

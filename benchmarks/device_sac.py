@@ -8,8 +8,6 @@ do the same arithmetic. Compilation is left out. What counts is the ratio, since
 
 import argparse
 import itertools
-import statistics
-import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -20,6 +18,7 @@ import numpy as np
 import optax
 from rich.console import Console
 from rich.table import Table
+from timing import iterations_per_second
 
 from triax.agents.sac import SACAgent, SACConfig
 from triax.envs import State
@@ -232,34 +231,15 @@ def with_triax(hidden: tuple[int, ...], batch_size: int) -> tuple[Callable, Call
 # ------------------------------------------------------------------ the measurement
 
 
-def steps_per_second(programs: dict[str, tuple[Callable, Callable]], iterations: int, rounds: int) -> dict[str, float]:
-    """The median over rounds that take turns, so that drift hits all alike."""
-    states = {name: init(jax.random.key(0)) for name, (init, _) in programs.items()}
-    times: dict[str, list[float]] = {name: [] for name in programs}
-    for round_ in range(rounds + 1):
-        for name, (_, run) in programs.items():
-            began = time.perf_counter()
-            states[name], metrics = run(states[name], iterations)
-            jax.block_until_ready((states[name], metrics))
-            if round_:  # the first compiles
-                times[name].append(time.perf_counter() - began)
-    return {name: iterations / statistics.median(taken) for name, taken in times.items()}
-
-
-def main() -> None:
-    """Measure and tell; the exit status says whether the budget is kept."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sizes", nargs="+", default=["64x32", "256x256"], help="width of two hidden layers x batch")
-    parser.add_argument("--iterations", type=int, default=500)
-    parser.add_argument("--rounds", type=int, default=7)
-    options = parser.parse_args()
+def measure(sizes: list[str], iterations: int) -> bool:
+    """Print a table; whether the budget is missed."""
     table = Table("size", "by hand (steps/s)", "triax (steps/s)", "time ratio", "budget", title="SAC, Pendulum")
     missed = False
-    for size in options.sizes:
+    for size in sizes:
         width, batch_size = map(int, size.split("x"))
         hidden = (width, width)
         programs = {"by hand": by_hand(hidden, batch_size), "triax": with_triax(hidden, batch_size)}
-        speeds = steps_per_second(programs, options.iterations, options.rounds)
+        speeds = iterations_per_second(programs, iterations)
         ratio = speeds["by hand"] / speeds["triax"]
         missed |= ratio > BUDGET
         table.add_row(
@@ -270,8 +250,17 @@ def main() -> None:
             f"<= {BUDGET} {'ok' if ratio <= BUDGET else 'MISSED'}",
         )
     Console(width=100).print(table)
-    raise SystemExit(missed)
+    return missed
+
+
+def main(arguments: list[str] | None = None) -> bool:
+    """Measure and tell; whether the budget is missed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sizes", nargs="+", default=["64x32", "256x256"], help="width of two hidden layers x batch")
+    parser.add_argument("--iterations", type=int, default=500)
+    options = parser.parse_args(arguments)
+    return measure(options.sizes, options.iterations)
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(main())

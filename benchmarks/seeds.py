@@ -69,13 +69,13 @@ def in_turn(make: Callable[[int | None], Any], num_seeds: int, iterations: int) 
     return time.perf_counter() - began
 
 
-def main() -> None:
-    """Measure and tell; the exit status says whether the budget is kept."""
+def main(arguments: list[str] | None = None) -> bool:
+    """Measure and tell; whether the budget is missed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=16)
     parser.add_argument("--dqn-steps", type=int, default=20_000)
     parser.add_argument("--ppo-steps", type=int, default=200_000)
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     cases = {
         "DQN, batch 32": (lambda n: dqn(n, 32), options.dqn_steps, BUDGET),
         "DQN, batch 256": (lambda n: dqn(n, 256), options.dqn_steps // 4, None),
@@ -91,8 +91,8 @@ def main() -> None:
         verdict = "" if budget is None else f">= {budget} {'ok' if kept else 'MISSED'}"
         table.add_row(name, f"{apart:.1f}", f"{vmapped:.1f}", f"{ratio:.2f}", verdict)
     Console(width=100).print(table)
-    raise SystemExit(missed)
+    return missed
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(main())

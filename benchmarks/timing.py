@@ -1,12 +1,30 @@
-"""Timing of calls that take microseconds: interleaved rounds, the median of each."""
+"""Timing in interleaved rounds, the median of each: of calls that take microseconds, and of compiled loops."""
 
 import math
 import statistics
 import time
 from collections.abc import Callable
 
+import jax
 from rich.console import Console
 from rich.table import Table
+
+Programs = dict[str, tuple[Callable, Callable]]
+"""By name ``(init, run)``: ``init(key)`` gives a state, ``run(state, iterations)`` the next one and metrics."""
+
+
+def iterations_per_second(programs: Programs, iterations: int, *, rounds: int = 7) -> dict[str, float]:
+    """The median over rounds that take turns, so that drift of the machine hits all alike; compilation is left out."""
+    states = {name: init(jax.random.key(0)) for name, (init, _) in programs.items()}
+    times: dict[str, list[float]] = {name: [] for name in programs}
+    for round_ in range(rounds + 1):
+        for name, (_, run) in programs.items():
+            began = time.perf_counter()
+            states[name], metrics = run(states[name], iterations)
+            jax.block_until_ready((states[name], metrics))
+            if round_:  # the first compiles
+                times[name].append(time.perf_counter() - began)
+    return {name: iterations / statistics.median(taken) for name, taken in times.items()}
 
 
 def microseconds(calls: dict[str, Callable], *, rounds: int = 15, seconds_per_round: float = 0.03) -> dict[str, float]:

@@ -97,7 +97,7 @@ class Critics:
             return unroll(self._q, weights, key, carry, reset[None], one).carry, carry
 
         carries = jax.lax.stop_gradient(jax.lax.scan(step, carry, (resets, taken))[1])
-        return unroll(self._q, weights, key, fold(carries), resets.reshape(1, -1), instead).output[0]
+        return unroll(self._q, weights, key, fold(carries), fold(resets)[None], instead).output[0]
 
     def after_burn_in(self, batch: TransitionBatch, weights: Weights, key: Key, *, role: str) -> Carry:
         """The memories at the first row."""

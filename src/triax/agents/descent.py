@@ -9,6 +9,7 @@ import optax
 from jaxtyping import Array, Bool, Float, PyTree
 
 from triax.agents.off_policy import Weights
+from triax.core.sharding import same_everywhere
 from triax.core.trees import tree_ravel
 from triax.learning.learner import Loss
 
@@ -68,7 +69,7 @@ class Descent:
     ) -> Descended:
         """One step of size ``rate``; ``keys`` is what the loss wants."""
         grads, output = self._gradients(*weights, keys, context, batch)
-        grads = self._pack(grads)
+        grads = self._pack(same_everywhere(grads))
         norm = optax.tree.norm(grads)
         finite = jnp.isfinite(norm)
         states = (jax.tree.leaves(state) for state in (output.function_state, weights.function_state))

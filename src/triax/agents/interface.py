@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from triax.core.keys import Key
-from triax.core.sharding import split
+from triax.core.sharding import with_rows_split
 
 S = TypeVar("S")
 
@@ -77,14 +77,18 @@ class Rollout(NamedTuple):
 
     def environments(self, rows: Int[Array, " some"]) -> "Rollout":
         """What some of the environments did; split over devices anew where a program runs on several."""
-        over_time = self._replace(carry=(), last_carry=(), starts=())
-        per_environment = (self.carry, self.last_carry, self.starts)
+        per_environment, over_time = self._parts()
+        taken = jax.tree.map(lambda leaf: jnp.take(leaf, rows, axis=0), per_environment)
         over_time = jax.tree.map(lambda leaf: jnp.take(leaf, rows, axis=1), over_time)
-        carry, last_carry, starts = jax.tree.map(lambda leaf: jnp.take(leaf, rows, axis=0), per_environment)
-        return over_time._replace(carry=carry, last_carry=last_carry, starts=starts).split()
+        return over_time._replace(**taken).split()
 
     def split(self) -> "Rollout":
         """The same, with its environments split over the devices that a program runs on."""
+        per_environment, over_time = self._parts()
         num_envs = self.starts.shape[0]
-        per_environment = {name: split(getattr(self, name), num_envs) for name in ("carry", "last_carry", "starts")}
-        return split(self, num_envs, axis=1)._replace(**per_environment)
+        return with_rows_split(over_time, num_envs, axis=1)._replace(**with_rows_split(per_environment, num_envs))
+
+    def _parts(self) -> tuple[dict[str, Any], "Rollout"]:
+        """What has leaves ``[batch, ...]``, and the rest, with leaves ``[time, batch, ...]``."""
+        names = ("carry", "last_carry", "starts")
+        return {name: getattr(self, name) for name in names}, self._replace(**dict.fromkeys(names, ()))

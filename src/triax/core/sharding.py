@@ -12,7 +12,7 @@ from typing import Any
 import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
-from jaxtyping import PyTree
+from jaxtyping import Array, PyTree
 
 from triax.core.numbers import check_count
 
@@ -78,28 +78,38 @@ def gathered(tree: PyTree) -> PyTree:
     return jax.tree.map(lambda leaf: leaf[None], tree)
 
 
+def device_number() -> Array:
+    """Which of the devices it is, inside of :func:`per_device` where it splits rows."""
+    return jax.lax.axis_index(AXIS)
+
+
 def _is_one_of_several() -> bool:
     return AXIS in jax.sharding.get_abstract_mesh().manual_axes
 
 
-def split(tree: PyTree, rows: int, axis: int = 0) -> PyTree:
-    """The same, with leaves that have so many rows along the axis split over devices; for traced programs."""
+def laid_out(tree: PyTree, axes: PyTree) -> PyTree:
+    """The same, with each leaf split over devices along its axis, or whole on each for ``None``; for traced programs.
+
+    ``axes`` is a tree like it, or one that ends earlier.
+    """
     if num_shards() == 1:
         return tree
-
-    def place(leaf: Any) -> Any:
-        if np.ndim(leaf) <= axis or leaf.shape[axis] != rows:
-            return leaf
-        return jax.lax.with_sharding_constraint(leaf, _spec(axis))
-
-    return jax.tree.map(place, tree)
+    return _map_prefix(lambda axis, leaf: jax.lax.with_sharding_constraint(leaf, _spec(axis)), axes, tree)
 
 
 def same_everywhere(tree: PyTree) -> PyTree:
-    """The same, whole on each device; for traced programs."""
-    if num_shards() == 1:
-        return tree
-    return jax.lax.with_sharding_constraint(tree, PartitionSpec())
+    """The same, whole on each device; for traced programs. Of gradients, it is here that devices share their parts."""
+    return laid_out(tree, None)
+
+
+def with_rows_split(tree: PyTree, rows: int, axis: int = 0) -> PyTree:
+    """The same, with those leaves that have so many rows along the axis split over devices; for traced programs."""
+
+    def place(leaf: Any) -> Any:
+        has_rows = np.ndim(leaf) > axis and leaf.shape[axis] == rows
+        return jax.lax.with_sharding_constraint(leaf, _spec(axis)) if has_rows else leaf
+
+    return tree if num_shards() == 1 else jax.tree.map(place, tree)
 
 
 def per_device(function: Callable[..., Any], in_axes: tuple, out_axes: Any) -> Callable[..., Any]:
@@ -125,9 +135,19 @@ def per_device(function: Callable[..., Any], in_axes: tuple, out_axes: Any) -> C
     return call
 
 
-def replicate(tree: PyTree, mesh: Mesh | None) -> PyTree:
-    """Arrays that lie whole on each of the devices; as they are without a mesh."""
-    return tree if mesh is None else jax.device_put(tree, NamedSharding(mesh, PartitionSpec()))
+def place(tree: PyTree, axes: PyTree, mesh: Mesh | None, *, leading: int = 0) -> PyTree:
+    """Arrays on these devices, wherever they were: as :func:`laid_out`, with so many axes before those.
+
+    Without a mesh, what lies on several devices comes to one; the rest stays as it is.
+    """
+    if mesh is None:
+        return jax.tree.map(_on_one_device, tree)
+
+    def put(axis: int | None, leaf: Any) -> jax.Array:
+        spec = _spec(None if axis is None else axis + leading)
+        return jax.device_put(leaf, NamedSharding(mesh, spec))
+
+    return _map_prefix(put, axes, tree)
 
 
 def first_replica(tree: PyTree) -> PyTree:
@@ -137,3 +157,15 @@ def first_replica(tree: PyTree) -> PyTree:
 
 def _spec(axis: int | None) -> PartitionSpec:
     return PartitionSpec() if axis is None else PartitionSpec(*[None] * axis, AXIS)
+
+
+def _map_prefix(function: Callable[[int | None, Any], Any], axes: PyTree, tree: PyTree) -> PyTree:
+    def one(axis: int | None, part: PyTree) -> PyTree:
+        return jax.tree.map(lambda leaf: function(axis, leaf), part)
+
+    return jax.tree.map(one, axes, tree, is_leaf=lambda axis: axis is None)
+
+
+def _on_one_device(leaf: Any) -> Any:
+    is_spread = isinstance(leaf, jax.Array) and len(leaf.sharding.device_set) > 1
+    return jax.device_put(leaf, jax.local_devices()[0]) if is_spread else leaf

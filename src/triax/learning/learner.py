@@ -9,6 +9,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Bool, Float, PyTree
 
+from triax.core.sharding import same_everywhere
 from triax.core.trees import tree_ravel
 
 Loss = Callable[..., tuple[Float[Array, ""], "LossOutput"]]
@@ -76,6 +77,7 @@ def make_learner(loss: Loss, optimizer: optax.GradientTransformation, *, prefix:
 
     def differentiate(*args: Any) -> tuple[Gradients, _Magnitudes]:
         grads, output = jax.grad(loss, has_aux=True)(*args)
+        grads = same_everywhere(grads)
         magnitudes = _Magnitudes.of(grads)
         metrics = {**output.metrics, **magnitudes.metrics(f"{prefix}/grads_")}
         return Gradients(grads, output._replace(metrics=metrics)), magnitudes

@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import PyTree
 
 from triax.learning.evaluation import Alongside
+from triax.networks.unrolling import fold
 from triax.reward_tracing import Trajectory, TransitionBatch
 
 
@@ -42,7 +43,12 @@ def rows_of(trajectory: Trajectory, *, who: str) -> TransitionBatch:
 
 
 def _fold(tree: PyTree) -> PyTree:
-    return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), tree)
+    """As networks fold sequences; on the host arrays stay those of NumPy."""
+
+    def one(leaf: Any) -> Any:
+        return fold(leaf) if isinstance(leaf, jax.Array) else leaf.reshape(-1, *leaf.shape[2:])
+
+    return jax.tree.map(one, tree)
 
 
 def _numpy_of(trajectory: Trajectory) -> Any:

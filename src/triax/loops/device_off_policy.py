@@ -9,9 +9,10 @@ from jaxtyping import Array
 
 from triax.agents.off_policy import OffPolicyAgent
 from triax.core.keys import Key, fold_name
+from triax.core.sharding import Devices, check_divides, laid_out, mesh_of, place, same_everywhere, tracing_for
 from triax.envs import resetting
 from triax.loops.device_replay import Experience
-from triax.loops.off_policy_core import OffPolicyConfig, OffPolicyCore, OffPolicyState, StepKeys
+from triax.loops.off_policy_core import AXES, OffPolicyConfig, OffPolicyCore, OffPolicyState, StepKeys
 
 
 class DeviceOffPolicy:
@@ -26,15 +27,27 @@ class DeviceOffPolicy:
         config: how experience is gathered.
         num_seeds: run so many seeds at once; states, keys and metrics then have a leading axis ``[num_seeds]``, save
             the cursor of replay, which they share.
+        devices: over how many local devices, or over which ones, environments, their part of replay and each batch are
+            split: see ``docs/many_devices.md``.
 
     Raises:
-        ValueError: the warm-up gives no window to learn from, or replay cannot hold it.
+        ValueError: the warm-up gives no window to learn from, or replay cannot hold it; environments or batches cannot
+            be split evenly over the devices, or there are not so many.
     """
 
     def __init__(
-        self, env: Any, agent: OffPolicyAgent, config: OffPolicyConfig | None = None, *, num_seeds: int | None = None
+        self,
+        env: Any,
+        agent: OffPolicyAgent,
+        config: OffPolicyConfig | None = None,
+        *,
+        num_seeds: int | None = None,
+        devices: Devices = None,
     ) -> None:
         self.config = config = config or OffPolicyConfig()
+        self._mesh = mesh_of("DeviceOffPolicy", devices)
+        check_divides("DeviceOffPolicy", "num_envs", config.num_envs, self._mesh)
+        check_divides("DeviceOffPolicy", "batch_size", agent.replay.batch_size, self._mesh)
         self.env = resetting(env)
         self.agent, self.num_seeds = agent, num_seeds
         self._core = OffPolicyCore.checked("DeviceOffPolicy", agent, config)
@@ -51,26 +64,33 @@ class DeviceOffPolicy:
 
     def init(self, key: Key) -> OffPolicyState:
         """The state after the warm-up; ``key`` is one key, or one for each seed."""
-        return self._jitted_init(key)
+        with tracing_for(self._mesh):
+            return self._jitted_init(place(key, None, self._mesh))
+
+    def place(self, state: OffPolicyState) -> OffPolicyState:
+        """A state on the devices of this loop, wherever it was: on others, or in a checkpoint."""
+        return place(state, AXES, self._mesh, leading=0 if self.num_seeds is None else 1)
 
     def run(self, state: OffPolicyState, iterations: int) -> tuple[OffPolicyState, dict[str, Array]]:
         """``(state, metrics)`` after so many iterations; the old state is used up.
 
         Metrics are means over all updates, with ``episodes``, ``return`` and ``length`` of the episodes that ended.
         """
-        return self._jitted_run(state, iterations)
+        with tracing_for(self._mesh):
+            return self._jitted_run(state, iterations)
 
     # ------------------------------------------------------------------ pure
 
     def _init(self, key: Key) -> OffPolicyState:
         envs = jax.vmap(self.env.reset)(jax.random.split(fold_name(key, "envs"), self.config.num_envs))
-        state = self._core.begin(key, envs.obs, envs=envs)
+        state = laid_out(self._core.begin(key, envs.obs, envs=envs), AXES)
         return jax.lax.scan(lambda s, _: (self._step(s), None), state, length=self.config.warm_up_steps)[0]
 
     def _run(self, state: OffPolicyState, n: int) -> tuple[OffPolicyState, dict[str, Array]]:
         state, metrics = jax.lax.scan(lambda s, _: self._iterate(s), state, length=n)
         report, episodes = state.episodes.report()
-        return state._replace(episodes=episodes), {**jax.tree.map(jnp.mean, metrics), **report}
+        metrics = {**jax.tree.map(jnp.mean, metrics), **report}
+        return laid_out(state._replace(episodes=episodes), AXES), same_everywhere(metrics)
 
     def _iterate(self, state: OffPolicyState) -> tuple[OffPolicyState, dict[str, Array]]:
         """Some steps, then some updates."""
@@ -90,7 +110,7 @@ class DeviceOffPolicy:
             next_observation=following.final_obs,
             carry=state.carry,
         )
-        return self._core.store(state, experience, carry, keys)._replace(envs=following)
+        return self._core.store(state._replace(envs=following), experience, carry, keys)
 
 
 def _repeat(step: Any, state: OffPolicyState, times: int) -> OffPolicyState:

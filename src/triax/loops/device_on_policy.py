@@ -15,7 +15,7 @@ from triax.agents.interface import Agent, Rollout
 from triax.core.keys import Key, fold_name
 from triax.core.modules import strong_copy
 from triax.core.numbers import check_count
-from triax.core.sharding import Devices, check_divides, mesh_of, replicate, same_everywhere, split, tracing_for
+from triax.core.sharding import Devices, check_divides, laid_out, mesh_of, place, same_everywhere, tracing_for
 from triax.envs import resetting
 from triax.loops.rollouts import Acting, IterationKeys, begin, rollout
 
@@ -46,6 +46,10 @@ class OnPolicyState(NamedTuple):
     key: Key
 
 
+_AXES = OnPolicyState(agent=None, acting=0, iteration=None, key=None)  # type: ignore[arg-type]
+"""Of the environments, in what is split over devices."""
+
+
 @dataclass(frozen=True)
 class Program:
     """What a compiled loop is made of: equal programs are compiled once."""
@@ -61,7 +65,8 @@ class Program:
     def begin(self, agent_state: PyTree, key: Key) -> OnPolicyState:
         """The state before the first iteration."""
         acting = begin(self.agent, self.env, agent_state, key, self.config.num_envs)
-        return placed(OnPolicyState(agent_state, acting, jnp.zeros((), jnp.int32), fold_name(key, "run")))
+        state = OnPolicyState(agent_state, acting, jnp.zeros((), jnp.int32), fold_name(key, "run"))
+        return laid_out(state, _AXES)
 
     def iterate(self, state: OnPolicyState) -> tuple[OnPolicyState, dict[str, Array]]:
         """A rollout and what is learned from it."""
@@ -74,14 +79,7 @@ class Program:
         if self.measure is not None:
             metrics |= self.measure(agent, experience)
         after = OnPolicyState(agent, acting._replace(episodes=episodes), state.iteration + 1, state.key)
-        return placed(after), same_everywhere(metrics)
-
-
-def placed(state: OnPolicyState) -> OnPolicyState:
-    """The state as it lies on devices: what is of single environments is split, the agent is whole on each."""
-    acting = split(state.acting, state.acting.starts.shape[0])
-    others = same_everywhere(state._replace(acting=()))
-    return others._replace(acting=acting)
+        return laid_out(after, _AXES), same_everywhere(metrics)
 
 
 @partial(jax.jit, static_argnums=0)
@@ -157,9 +155,14 @@ class DeviceOnPolicy:
             draw = lambda k: self.program.agent.init(fold_name(k, "agent"))  # noqa: E731
             agent_state = draw(key) if self.program.num_seeds is None else jax.vmap(draw)(key)
         mesh = self.program.mesh
-        given = replicate((strong_copy(agent_state), key), mesh)
+        given = place((strong_copy(agent_state), key), None, mesh)
         with tracing_for(mesh):
             return strong_copy(_begin(self.program, *given))
+
+    def place(self, state: OnPolicyState) -> OnPolicyState:
+        """A state on the devices of this loop, wherever it was: on others, or in a checkpoint."""
+        leading = 0 if self.program.num_seeds is None else 1
+        return place(state, _AXES, self.program.mesh, leading=leading)
 
     def run(self, state: OnPolicyState, iterations: int) -> tuple[OnPolicyState, dict[str, np.ndarray]]:
         """``(state, metrics)`` after so many iterations; the old state is used up.

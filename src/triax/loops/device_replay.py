@@ -135,16 +135,14 @@ class DeviceReplay:
 
     def init(self, example: Experience) -> tuple[Stored, Cursor]:
         """An empty buffer for experience of these shapes and dtypes; ``jax.ShapeDtypeStruct`` leaves will do."""
-        length = self.num_steps * self.num_envs
-        rows = PackedRows.empty(example, length)
+        rows = PackedRows.empty(example, self.num_steps)
         priorities = () if self.alpha is None else Priorities(self._tree.init(), jnp.ones((), jnp.float32))
         # Not one zero twice: a buffer is donated once.
         return Stored(rows, priorities), Cursor(jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int32))
 
     def add(self, stored: Stored, cursor: Cursor, experience: Experience) -> tuple[Stored, Cursor]:
         """The buffer with one more step of all environments, which overwrites the oldest when it is full."""
-        start = cursor.position * self.num_envs
-        rows = stored.rows.write(start, experience)
+        rows = stored.rows.write(cursor.position, experience)
         after = Cursor((cursor.position + 1) % self.num_steps, jnp.minimum(cursor.size + 1, self.num_steps))
         priorities = stored.priorities
         if self.alpha is not None:
@@ -153,9 +151,9 @@ class DeviceReplay:
 
     def cut(self, stored: Stored, cursor: Cursor) -> Stored:
         """The buffer with the episodes under way truncated after the newest step, since other ones will follow."""
-        start = (cursor.position - 1) % self.num_steps * self.num_envs
-        newest = stored.rows.take(start + jnp.arange(self.num_envs, dtype=jnp.int32))
-        rows = stored.rows.write(start, newest._replace(truncated=~newest.terminated))
+        step = (cursor.position - 1) % self.num_steps
+        newest = stored.rows.take(step * self.num_envs + jnp.arange(self.num_envs, dtype=jnp.int32))
+        rows = stored.rows.write(step, newest._replace(truncated=~newest.terminated))
         return stored._replace(rows=rows)
 
     def _follow(self, priorities: Priorities, rows: PackedRows, cursor: Cursor, after: Cursor) -> Priorities:

@@ -1,5 +1,6 @@
 """What off-policy loops share, wherever their environments are: acting, storing and learning as pure functions."""
 
+import dataclasses
 import functools
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -8,11 +9,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
-from triax.agents.off_policy import PRIORITIES, OffPolicyAgent
+from triax.agents.off_policy import PRIORITIES, OffPolicyAgent, ReplayNeeds
 from triax.core.keys import Key, fold_name
 from triax.core.numbers import check_count
+from triax.core.sharding import laid_out, same_everywhere, with_rows_split
 from triax.loops.device_replay import Cursor, DeviceReplay, Experience, Stored
 from triax.loops.episodes import Episodes
+from triax.reward_tracing import Trajectory, TransitionBatch
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,21 @@ class OffPolicyState(NamedTuple):
     cursor: Cursor
     episodes: Episodes
     key: Key
+
+
+_first: Any = 0
+_second: Any = 1
+_none: Any = None  # the same on all devices
+AXES = OffPolicyState(
+    agent=_none,
+    envs=_first,
+    carry=_first,
+    stored=Stored(rows=_second, priorities=_none),
+    cursor=_none,
+    episodes=_first,
+    key=_none,
+)
+"""Of the environments, in what is split over devices."""
 
 
 class StepKeys(NamedTuple):
@@ -129,7 +147,8 @@ class OffPolicyCore:
         stored, cursor = self.replay.add(state.stored, state.cursor, experience)
         taken = None if experience.weight is None else experience.weight > 0
         episodes = state.episodes.after(experience.reward, done, taken)
-        return state._replace(carry=carry, stored=stored, cursor=cursor, episodes=episodes, key=keys.following)
+        state = state._replace(carry=carry, stored=stored, cursor=cursor, episodes=episodes, key=keys.following)
+        return laid_out(state, AXES)
 
     def updates(self, state: OffPolicyState) -> tuple[OffPolicyState, dict[str, Array]]:
         """The updates of one iteration, and the means of their metrics."""
@@ -144,10 +163,18 @@ class OffPolicyCore:
         key, rng_sample, rng_learn = jax.random.split(state.key, 3)
         needs = self.agent.replay
         index, weights = self.replay.starts(state.stored, state.cursor, rng_sample, needs.batch_size)
-        batch = self.replay.windows(state.stored, index, weights)
+        batch = _split(self.replay.windows(state.stored, index, weights), needs)
         agent, metrics = self.agent.learn(state.agent, batch, rng_learn)
         stored = state.stored
         if needs.alpha is not None:
-            stored = self.replay.set_priorities(stored, index, metrics[PRIORITIES])
+            stored = self.replay.set_priorities(stored, index, same_everywhere(metrics[PRIORITIES]))
         metrics = {name: value for name, value in metrics.items() if name != PRIORITIES}
-        return state._replace(agent=agent, stored=stored, key=key), metrics
+        return laid_out(state._replace(agent=agent, stored=stored, key=key), AXES), metrics
+
+
+def _split(batch: TransitionBatch | Trajectory, needs: ReplayNeeds) -> TransitionBatch | Trajectory:
+    """The batch, split over the devices that a program runs on."""
+    if isinstance(batch, TransitionBatch):
+        return with_rows_split(batch, needs.batch_size)
+    over_time = with_rows_split(dataclasses.replace(batch, carry=()), needs.batch_size, axis=1)
+    return dataclasses.replace(over_time, carry=with_rows_split(batch.carry, needs.batch_size))

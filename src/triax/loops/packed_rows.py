@@ -10,6 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int, PyTree
 
+from triax.core.sharding import device_number, per_device, summed
+
 WORDS = "words"
 """The table of all numbers of four bytes, and of truth values, as ``uint32``; others have one for each dtype."""
 
@@ -64,29 +66,33 @@ class _Layout:
 class PackedRows:
     """A buffer of rows of one tree. A pytree: donate it, and a write is in place.
 
+    Row ``step * num_envs + env`` is of that step and environment. Environments are an axis of their own, so that
+    several devices can each keep the rows of theirs.
+
     XLA fuses the write of a column of scalars into reads that follow, which then need the old column too: it copies the
     whole column at each step. It does not do so with the rows of a table, and has fewer operations to run.
     """
 
     tables: dict[str, Any]
-    """``[length, columns]``."""
+    """``[num_steps, num_envs, columns]``."""
     layout: _Layout = field(metadata={"static": True})
 
     @classmethod
-    def empty(cls, example: PyTree, length: int) -> "PackedRows":
-        """``length`` rows of zeros for trees like ``example``, leaves ``[n, ...]`` or ``jax.ShapeDtypeStruct``."""
+    def empty(cls, example: PyTree, num_steps: int) -> "PackedRows":
+        """Zeros for so many trees like ``example``, leaves ``[num_envs, ...]`` or ``jax.ShapeDtypeStruct``."""
         layout = _Layout.of(example)
         widths: dict[str, int] = {}
         for leaf in layout.leaves:
             widths[leaf.table] = leaf.stop
-        tables = {name: jnp.zeros((length, width), _raw_dtype(name)) for name, width in widths.items()}
+        size = num_steps, jax.tree.leaves(example)[0].shape[0]
+        tables = {name: jnp.zeros((*size, width), _raw_dtype(name)) for name, width in widths.items()}
         return cls(tables, layout)
 
-    def write(self, start: Int[Array, ""], tree: PyTree) -> "PackedRows":
-        """With the rows of ``tree``, leaves ``[n, ...]``, from ``start`` on."""
+    def write(self, step: Int[Array, ""], tree: PyTree) -> "PackedRows":
+        """With the rows of a step, leaves ``[num_envs, ...]``."""
         packed = self.layout.pack(tree)
         tables = {
-            name: jax.lax.dynamic_update_slice_in_dim(table, packed[name], start, axis=0)
+            name: jax.lax.dynamic_update_index_in_dim(table, packed[name], step, axis=0)
             for name, table in self.tables.items()
         }
         return PackedRows(tables, self.layout)
@@ -108,8 +114,8 @@ class PackedRows:
 
     def tree(self) -> PyTree:
         """All rows."""
-        length = next(iter(self.tables.values())).shape[0]
-        return self.take(jnp.arange(length, dtype=jnp.int32))
+        num_steps, num_envs, _ = next(iter(self.tables.values())).shape
+        return self.take(jnp.arange(num_steps * num_envs, dtype=jnp.int32))
 
 
 def _span(table: str, leaves: list[_Leaf]) -> tuple[int, int]:
@@ -119,7 +125,24 @@ def _span(table: str, leaves: list[_Leaf]) -> tuple[int, int]:
 
 
 def _gather(table: Array, index: Int[Array, "*shape"], start: int, stop: int) -> Array:
-    read = jax.vmap(lambda i: jax.lax.dynamic_slice(table, (i, jnp.int32(start)), (1, stop - start))[0])
+    """Columns of rows. Over several devices, each reads what it has, and they share it: the rest is zero there."""
+    num_envs = table.shape[1]
+
+    def own(table: Array, index: Array) -> Array:
+        here = table.shape[1]
+        rows = table.reshape(-1, table.shape[-1])
+        if here == num_envs:
+            return _read(rows, index, start, stop)
+        env = index % num_envs - device_number() * here
+        is_here = (env >= 0) & (env < here)
+        found = _read(rows, index // num_envs * here + jnp.where(is_here, env, 0), start, stop)
+        return summed(jnp.where(is_here[..., None], found, jnp.zeros((), table.dtype)))
+
+    return per_device(own, (1, None), None)(table, index)
+
+
+def _read(rows: Array, index: Int[Array, "*shape"], start: int, stop: int) -> Array:
+    read = jax.vmap(lambda i: jax.lax.dynamic_slice(rows, (i, jnp.int32(start)), (1, stop - start))[0])
     return read(index.reshape(-1)).reshape(*index.shape, stop - start)
 
 

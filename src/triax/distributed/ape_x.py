@@ -68,7 +68,7 @@ class ApeX:
         self._arrays: Arrays | None = None
         self._version: Version | None = None
         self.steps = self.updates = 0
-        self._measured = Measured()
+        self._measured = Measured(0, 0)
         self._session: Any = None
 
     # ------------------------------------------------------------------ its life
@@ -99,6 +99,7 @@ class ApeX:
                     f"ApeX: not started within {self.config.start_timeout:g} s: {', '.join(missing)}. Each process asks"
                     f" Ray for a CPU; it has {self._ray.cluster_resources().get('CPU', 0):g}. Try fewer workers."
                 )
+        self._measured = Measured(self.steps, self.updates)
 
     def close(self) -> None:
         """End all processes that were started, and the cluster if it was."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import ray
-from ray.exceptions import RayActorError, RayTaskError
+from ray.exceptions import RayActorError, RayError
 
 from triax.distributed.config import DistributedError
 
@@ -146,7 +146,7 @@ class Crew:
             if is_current:
                 self._replace(call.member, error)
             return
-        except RayTaskError as error:
+        except RayError as error:
             raise DistributedError(f"{call.member.name} failed in {call.method}: {_reason(error)}") from error
         if is_current:
             call.member.failures = 0 if call.method != "ready" else call.member.failures
@@ -181,7 +181,7 @@ def _kill(member: Member) -> None:
     ray.kill(member.handle)
 
 
-def _reason(error: RayTaskError) -> str:
+def _reason(error: RayError) -> str:
     cause = getattr(error, "cause", None)
     return f"{type(cause).__name__}: {cause}" if cause is not None else _last_line(str(error))
 

@@ -9,10 +9,10 @@ from triax.distributed.rollout_role import Gathered
 
 
 class Measured:
-    """Sums since the last report."""
+    """Sums since the last report; ``steps`` and ``updates`` are those so far."""
 
-    def __init__(self) -> None:
-        self._began, self._steps, self._updates = time.monotonic(), 0, 0
+    def __init__(self, steps: int, updates: int) -> None:
+        self._began, self._steps, self._updates = time.monotonic(), steps, updates
         self._clear()
 
     def gathered(self, gathered: Gathered) -> None:

@@ -11,7 +11,7 @@ PAGE = "docs/tutorials/memory.md"
 def test_the_page_runs_and_prints_what_it_says(capsys):
     names = run(PAGE)
     promised = promised_lines(PAGE)
-    assert capsys.readouterr().out.splitlines() == promised and len(promised) == 3
+    assert capsys.readouterr().out.splitlines() == promised and len(promised) == 5
     assert names["td"].optimizer_state[0].count == names["ppo"].optimizer_state[0].count == 1
     counts = [
         leaf

@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SEED ?= 0
 
-.PHONY: demo test test-all test-extras lint format bench bench-device docs dist clean
+.PHONY: demo test test-all test-extras lint format bench bench-device examples docs dist clean
 
 $(VENV)/.base: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -32,6 +32,9 @@ $(VENV)-extras/.done: pyproject.toml
 
 test-extras: $(VENV)-extras/.done ## against gymnax, brax and MuJoCo Playground, in a .venv-extras of their own
 	$(VENV)-extras/bin/pytest tests/extras -m "not slow"
+
+examples: $(VENV)/.dev ## each script of examples/ with a tiny budget
+	$(BIN)/pytest -n 2 --dist worksteal tests/examples
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

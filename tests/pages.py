@@ -38,5 +38,5 @@ def run(page: str) -> dict[str, Any]:
 
 
 def promised_lines(page: str) -> list[str]:
-    """What ``print(...)  # this`` says will be printed, where it is a number, a tuple or a list."""
-    return re.findall(r"print\(.*\)  # ([\d(\[].*)", "".join(code_blocks(page)))
+    """What ``print(...)  # this`` says will be printed, where it is a number, a truth value, a tuple or a list."""
+    return re.findall(r"print\(.*\)  # ([\d(\[].*|True|False)", "".join(code_blocks(page)))

@@ -55,7 +55,7 @@ def test_pages_stand_on_their_own(page):
 
 
 SHELL = "".join(block for page in all_pages() for block in shell_blocks(page))
-COMMANDS = sorted(set(re.findall(r"^triax (.*?) *(?:#.*)?$", SHELL, flags=re.MULTILINE)))
+COMMANDS = sorted(set(re.findall(r"^triax (?!--)(.*?) *(?:#.*)?$", SHELL, flags=re.MULTILINE)))
 
 
 @pytest.mark.parametrize("command", COMMANDS)

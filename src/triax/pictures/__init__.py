@@ -4,7 +4,7 @@ Pass axes of your own, or those of :func:`new_axes`, which :func:`write_picture`
 """
 
 from triax.pictures.activations import draw_activations, plot_activations
-from triax.pictures.curves import Curve, RunSeries, Spread, Summary, describe_spread, draw_learning_curves, summarize
+from triax.pictures.curves import Curve, RunSeries, Summary, describe_spread, draw_learning_curves, summarize
 from triax.pictures.graphs import draw_graph
 from triax.pictures.grids import LEFT_DOWN_RIGHT_UP, draw_policy, draw_values, tabulate
 from triax.pictures.style import check_picture_path, new_axes, write_picture
@@ -13,7 +13,6 @@ __all__ = [
     "LEFT_DOWN_RIGHT_UP",
     "Curve",
     "RunSeries",
-    "Spread",
     "Summary",
     "check_picture_path",
     "describe_spread",

@@ -3,7 +3,8 @@
 import os
 from collections.abc import Sequence
 
-from triax.pictures import Curve, Spread, check_picture_path, draw_learning_curves, new_axes, write_picture
+from triax.pictures import Curve, check_picture_path, draw_learning_curves, new_axes, write_picture
+from triax.pictures.curves import Spread
 from triax.pictures.style import put_legend_below
 
 

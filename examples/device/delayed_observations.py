@@ -1,7 +1,7 @@
 """Observations that come late: PPO on a pole that is seen as it was some steps ago, with memory and without.
 
-`Delay` is a layer of the network like any other; the memory that it needs is carried through acting, learning and the ends
-of episodes. What the LSTM behind it remembers makes up for the delay; without it (`--no-memory`) the pole falls early.
+`Delay` is a layer of the network like any other; the memory that it needs is carried through acting, learning and the
+ends of episodes. What the LSTM behind it remembers makes up for the delay; without it (`--no-memory`) the pole falls.
 """
 
 import jax
@@ -26,7 +26,7 @@ class CartPole:
         return State.first(jax.random.uniform(rng, (4,), minval=-0.05, maxval=0.05), inner={"steps": 0})
 
     def step(self, state, action):
-        x, speed, angle, spin = state.obs
+        _, speed, angle, spin = state.obs
         sin, cos, steps = jnp.sin(angle), jnp.cos(angle), state.inner["steps"] + 1
         push = (jnp.where(action == 1, 10.0, -10.0) + 0.05 * spin**2 * sin) / 1.1
         turn = (9.8 * sin - cos * push) / (2 / 3 - 0.05 * cos**2 / 1.1)

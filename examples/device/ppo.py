@@ -1,7 +1,7 @@
 """PPO on an environment that is written in JAX: environments, acting and learning are one compiled program.
 
-Balances the pole for all of the 500 steps. An environment is two pure functions for one episode, `reset` and `step`; the
-library vectorizes it and resets it.
+Balances the pole for all of the 500 steps. An environment is two pure functions for one episode, `reset` and `step`;
+the library vectorizes it and resets it.
 """
 
 import jax
@@ -26,7 +26,7 @@ class CartPole:
         return State.first(jax.random.uniform(rng, (4,), minval=-0.05, maxval=0.05), inner={"steps": 0})
 
     def step(self, state, action):
-        x, speed, angle, spin = state.obs
+        _, speed, angle, spin = state.obs
         sin, cos, steps = jnp.sin(angle), jnp.cos(angle), state.inner["steps"] + 1
         push = (jnp.where(action == 1, 10.0, -10.0) + 0.05 * spin**2 * sin) / 1.1
         turn = (9.8 * sin - cos * push) / (2 / 3 - 0.05 * cos**2 / 1.1)

@@ -1,7 +1,7 @@
 """A sweep: many seeds of SAC, each with several learning rates, side by side in one compiled program.
 
-Nothing but the axis is new: states, keys and metrics have one more, and what may be swept is in the agent's state. Moves a
-point to the origin: prints the mean return of each learning rate and its spread over seeds.
+Nothing but the axis is new: states, keys and metrics have one more, and what may be swept is in the agent's state.
+Moves a point to the origin: prints the mean return of each learning rate and its spread over seeds.
 """
 
 import jax

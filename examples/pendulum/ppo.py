@@ -31,18 +31,19 @@ def critic(rngs):
     return Sequential([make_mlp([3, 64, 1], rngs, nnx.tanh, activation_last_layer=False), lambda x: x[..., 0]])
 
 
-def main(steps: int = 100_000, seed: int = 0) -> None:
+def main(steps: int = 100_000, rollout: int = 1_024, seed: int = 0) -> None:
     """PPO on Pendulum.
 
     Args:
         steps: of the environment.
+        rollout: steps between two rounds of learning.
         seed: decides everything that is drawn.
     """
     env = triax.wrappers.TrainMonitor(gymnasium.make("Pendulum-v1"))
     pi, v = triax.Policy(Actor, env, random_seed=seed), triax.V(critic, env, random_seed=seed)
     pi_behavior = pi.copy()
     tracer = triax.reward_tracing.NStep(n=10, gamma=0.95)
-    buffer = triax.experience_replay.SimpleReplayBuffer(capacity=1_024, random_seed=seed)
+    buffer = triax.experience_replay.SimpleReplayBuffer(capacity=rollout, random_seed=seed)
     simple_td = triax.td_learning.SimpleTD(v, optimizer=optax.adam(2e-3), loss_function=triax.value_losses.mse)
     ppo_clip = triax.policy_objectives.PPOClip(pi, optimizer=optax.adam(1e-3))
 
@@ -56,7 +57,7 @@ def main(steps: int = 100_000, seed: int = 0) -> None:
             while tracer:
                 buffer.add(tracer.pop())
             if len(buffer) >= buffer.capacity:
-                for _ in range(10 * buffer.capacity // 128):
+                for _ in range(10 * rollout // 128):
                     batch = buffer.sample(batch_size=128)
                     Adv = simple_td.plain_td_error(batch)
                     Adv = (Adv - Adv.mean()) / (Adv.std() + 1e-6)
@@ -66,7 +67,7 @@ def main(steps: int = 100_000, seed: int = 0) -> None:
                 pi_behavior.soft_update(pi, tau=1.0)
             done, s = terminated or truncated, s_next
 
-    returns = evaluate(pi.mode, gymnasium.make("Pendulum-v1"), num_episodes=20, seed=seed)
+    returns = evaluate(pi.mode, gymnasium.make("Pendulum-v1"), num_episodes=10, seed=seed)
     print(f"return: {returns.mean():.0f}")
 
 

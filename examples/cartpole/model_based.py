@@ -1,7 +1,7 @@
 """A one-step look-ahead on CartPole: a learned model says where an action leads, a value function how good it is there.
 
-The policy is greedy with respect to r(s, a) + gamma v(s'(s, a)): no q-function is learned. Balances the pole for most of
-the 500 steps. Values are those of the policy that acts, so replay is short. Sutton & Barto 2018, section 8.1.
+The policy is greedy with respect to r(s, a) + gamma v(s'(s, a)): no q-function is learned. Balances the pole for most
+of the 500 steps. Values are those of the policy that acts, so replay is short. Sutton & Barto 2018, section 8.1.
 """
 
 import gymnasium

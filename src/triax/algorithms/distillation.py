@@ -10,6 +10,7 @@ from triax.algorithms.checkpointing import CheckpointCallback, SavedState
 from triax.algorithms.config import DistillationTrainConfig
 from triax.algorithms.results import DistillationTrainResult, TrainingState, VideoData
 from triax.algorithms.training import Callbacks, Training, with_overrides
+from triax.core.sharding import Devices
 from triax.networks import StatefulModule
 
 
@@ -27,6 +28,7 @@ def train_distillation(  # noqa: PLR0913 (the contract's)
     eval_env: Any = None,
     initial_state: TrainingState | SavedState | None = None,
     optimizer: optax.GradientTransformation | None = None,
+    devices: Devices = None,
 ) -> DistillationTrainResult:
     """Trains a student, in place, to act as a teacher does wherever the student goes.
 
@@ -44,6 +46,7 @@ def train_distillation(  # noqa: PLR0913 (the contract's)
         eval_env: where to evaluate and film the student; by default ``env``.
         initial_state: as for :func:`train_ppo`; the teacher is the one that is given.
         optimizer: instead of Adam by the config.
+        devices: as for :func:`train_ppo`.
 
     Source: Czarnecki et al. 2019, arXiv:1902.02186.
     """
@@ -51,5 +54,7 @@ def train_distillation(  # noqa: PLR0913 (the contract's)
     config = with_overrides("train_distillation", config, DistillationTrainConfig, total_steps, seed)
     agent = Distillation(teacher, student, config.distillation.agent, optimizer=optimizer)
     callbacks = Callbacks(log_fn, video_fn, checkpoint_fn)
-    training = Training(env, agent, student, config, callbacks, eval_env=eval_env, network_family="student")
+    training = Training(
+        env, agent, student, config, callbacks, eval_env=eval_env, network_family="student", devices=devices
+    )
     return DistillationTrainResult(**training.run(initial_state))

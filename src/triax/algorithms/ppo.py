@@ -11,6 +11,7 @@ from triax.algorithms.checkpointing import CheckpointCallback, SavedState
 from triax.algorithms.config import TrainConfig
 from triax.algorithms.results import TrainingState, TrainResult, VideoData
 from triax.algorithms.training import Callbacks, Training, with_overrides
+from triax.core.sharding import Devices
 
 
 def train_ppo(  # noqa: PLR0913 (the contract's)
@@ -26,6 +27,7 @@ def train_ppo(  # noqa: PLR0913 (the contract's)
     eval_env: Any = None,
     initial_state: TrainingState | SavedState | None = None,
     optimizer: optax.GradientTransformation | None = None,
+    devices: Devices = None,
 ) -> TrainResult:
     """Trains networks with PPO on a JAX environment, on the device; the networks are trained in place.
 
@@ -49,6 +51,8 @@ def train_ppo(  # noqa: PLR0913 (the contract's)
             training goes on as if it had not been interrupted; ``total_steps`` counts from the very beginning. Weights
             come from the state, coefficients from the config, and all that is drawn from the seed of then.
         optimizer: instead of Adam by the config.
+        devices: over how many local devices, or over which ones, environments are split; by default it is one. The
+            numbers are the same up to rounding, and a checkpoint goes on with any number of them.
 
     Raises ``TypeError`` or ``ValueError`` before anything is trained where arguments do not go together. Source:
     Schulman et al. 2017, arXiv:1707.06347.
@@ -56,5 +60,5 @@ def train_ppo(  # noqa: PLR0913 (the contract's)
     config = with_overrides("train_ppo", config or TrainConfig(), TrainConfig, total_steps, seed)
     agent = PPOAgent(networks, config.ppo.agent, optimizer=optimizer)
     callbacks = Callbacks(log_fn, video_fn, checkpoint_fn)
-    training = Training(env, agent, networks, config, callbacks, eval_env=eval_env)
+    training = Training(env, agent, networks, config, callbacks, eval_env=eval_env, devices=devices)
     return TrainResult(**training.run(initial_state))

@@ -12,7 +12,7 @@ from jaxtyping import Array
 
 from triax.agents.interface import Agent
 from triax.agents.logging_level import LoggingLevel
-from triax.agents.ppo_network import PPONetwork
+from triax.agents.ppo_network import Networks, PPONetwork
 from triax.algorithms.checkpointing import CheckpointCallback, SavedState
 from triax.algorithms.config import DistillationTrainConfig, TrainConfig
 from triax.algorithms.measures import RolloutMeasure
@@ -20,6 +20,7 @@ from triax.algorithms.observers import Camera, Evaluator
 from triax.algorithms.results import TrainingState, VideoData, resume
 from triax.core.keys import fold_name, make_key
 from triax.core.modules import write_into
+from triax.core.sharding import Devices, first_replica
 from triax.core.trees import any_deleted, copy_arrays
 from triax.loops.device_on_policy import DeviceOnPolicy, OnPolicyConfig
 from triax.networks import StatefulModule
@@ -81,6 +82,7 @@ class Training:
         callbacks: whom to tell.
         eval_env: where evaluations and videos take place; ``None`` for ``env``.
         network_family: what the network's metrics are filed under.
+        devices: over which environments are split; see :class:`~triax.loops.DeviceOnPolicy`.
     """
 
     def __init__(
@@ -93,6 +95,7 @@ class Training:
         *,
         eval_env: Any = None,
         network_family: str = "net",
+        devices: Devices = None,
     ) -> None:
         if not isinstance(networks, StatefulModule):
             raise TypeError(
@@ -108,7 +111,7 @@ class Training:
         self._camera = Camera(network, eval_env, config.video, callbacks.video_fn) if config.video.enabled else None
         measure = RolloutMeasure.of(learning.logging_level, learning.logging_percentiles, network_family)
         size = OnPolicyConfig(learning.n_envs, learning.rollout_length)
-        self._loop = DeviceOnPolicy(env, agent, size, measure=measure, most=MOST_ITERATIONS)
+        self._loop = DeviceOnPolicy(env, agent, size, measure=measure, most=MOST_ITERATIONS, devices=devices)
         root = make_key(config.seed)
         first = self._loop.init(fold_name(root, "training"), agent.init(fold_name(root, "agent")))
         self._state = TrainingState(networks, first, root)
@@ -119,7 +122,8 @@ class Training:
     def run(self, initial_state: TrainingState | SavedState | None) -> dict[str, Any]:
         """The fields of a :class:`TrainResult`. A resumed training goes on as if it had not been interrupted."""
         if initial_state is not None:
-            self._state = resume(type(self._config).__name__, initial_state, self._state)
+            state = resume(type(self._config).__name__, initial_state, self._state)
+            self._state = replace(state, loop=self._loop.place(state.loop))
         try:
             if initial_state is None:
                 self._before_the_first()
@@ -200,14 +204,14 @@ class Training:
 
     def _evaluate(self, evaluator: Evaluator) -> dict[str, float]:
         state = self._state
-        metrics, speed = evaluator(state.loop.agent.networks, state.rng_key, state.iterations)
+        metrics, speed = evaluator(self._networks, state.rng_key, state.iterations)
         entry = {"step": state.steps_taken, **metrics}
         self._state = replace(state, eval_history=(*state.eval_history, entry))
         return metrics | ({"throughput/eval_sps": speed} if self._throughput else {})
 
     def _film(self, camera: Camera) -> dict[str, float]:
         state = self._state
-        speed = camera(state.loop.agent.networks, state.rng_key, state.iterations, state.steps_taken)
+        speed = camera(self._networks, state.rng_key, state.iterations, state.steps_taken)
         return {"throughput/video_sps": speed} if self._throughput else {}
 
     def _log(self, call: Call, iterations: range, besides: dict[str, Any]) -> None:
@@ -216,9 +220,14 @@ class Training:
             for i in iterations:
                 log_fn(call.metrics(i) | besides, call.steps(i))
 
+    @property
+    def _networks(self) -> Networks:
+        """What is learned, on one device."""
+        return first_replica(self._state.loop.agent.networks)
+
     def _write_back(self) -> None:
         """The weights and statistics so far into the user's module."""
-        networks = self._state.loop.agent.networks
+        networks = self._networks
         if not any_deleted(networks):  # an interrupt at the very moment of a call
             write_into(self._state.networks, *copy_arrays(networks))
 

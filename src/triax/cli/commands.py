@@ -72,10 +72,13 @@ class ResumeRun:
     """Train up to this step, earlier ones included; by default as far as was planned. Schedules stay as they are."""
     stop_at: float | None = None
     """Stop when an evaluation reaches this mean return, inf for never; by default as was planned."""
+    devices: int | None = None
+    """Of JAX environments: over how many devices they are split from now on; by default as before."""
 
     def __post_init__(self) -> None:
-        if self.steps is not None:
-            check_positive("steps", self.steps)
+        for name in ("steps", "devices"):
+            if getattr(self, name) is not None:
+                check_positive(name, getattr(self, name))
         check_stop_at(self.stop_at)
 
 

@@ -1,5 +1,6 @@
 """Loops on the device as :class:`~triax.cli.loop_training.LoopTraining` drives them: some iterations in a call."""
 
+import dataclasses
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -14,6 +15,7 @@ from triax.cli.device_evaluation import DeviceEvaluation
 from triax.cli.train_commands import TrainOffPolicy, TrainOnPolicy, TrainSideBySide
 from triax.core.keys import Key, fold_name
 from triax.core.leaves import named_leaves, restore_tree
+from triax.core.sharding import first_replica
 from triax.loops import DeviceOffPolicy, DeviceOnPolicy
 
 Metrics = dict[str, Any]
@@ -30,12 +32,14 @@ class DeviceLoop:
     keeps_environments = True
 
     def __init__(self, command: TrainSideBySide, env: Any, agent: Agent) -> None:
+        self._command = command
         self.num_seeds = command.seeds if command.seeds > 1 else None
         self.goal: float | None = None
         self._key = self._keys(command.seed)
         before, each, self._stride = _counts(command)
         self._begun_at, self._per_call = before, each * self._stride
-        self._loop = _make_loop(command, env, agent, self.num_seeds, self._stride)
+        self._made_of = env, agent, self.num_seeds, self._stride
+        self._loop = _make_loop(command, *self._made_of)
         self._evaluate = DeviceEvaluation(agent, env, command.eval_episodes, self.num_seeds)
         self._state: Any = None
         self._calls = 0
@@ -58,8 +62,8 @@ class DeviceLoop:
         return _means(jax.device_get(metrics), self.num_seeds)
 
     def agent_state(self) -> PyTree:
-        """Of the agent; leaves ``[num_seeds, ...]`` if there are several."""
-        return self._state.agent
+        """Of the agent, on one device; leaves ``[num_seeds, ...]`` if there are several."""
+        return first_replica(self._state.agent)
 
     def evaluate(self) -> np.ndarray:
         """Returns of greedy episodes, ``[(num_seeds,) episodes]``."""
@@ -72,9 +76,10 @@ class DeviceLoop:
         return {"scalars": {"calls": self._calls}, "arrays": named_leaves(self._state)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from there bit for bit."""
-        like = jax.eval_shape(self._loop.init, self._key)
-        self._state = restore_tree(like, state["arrays"], "state")
+        """Go on from there: bit for bit, up to rounding on another number of devices."""
+        shapes = _make_loop(dataclasses.replace(self._command, devices=1), *self._made_of).init
+        like = jax.eval_shape(shapes, self._key)
+        self._state = self._loop.place(restore_tree(like, state["arrays"], "state"))
         self._calls = state["scalars"]["calls"]
 
     def close(self) -> None:
@@ -115,12 +120,12 @@ def _make_loop(command: Any, env: Any, agent: Any, num_seeds: int | None, stride
 
 @_make_loop.register
 def _(command: TrainOnPolicy, env: Any, agent: Any, num_seeds: int | None, stride: int) -> DeviceOnPolicy:
-    return DeviceOnPolicy(env, agent, command.gathering, num_seeds=num_seeds, most=stride)
+    return DeviceOnPolicy(env, agent, command.gathering, num_seeds=num_seeds, most=stride, devices=command.devices)
 
 
 @_make_loop.register
 def _(command: TrainOffPolicy, env: Any, agent: Any, num_seeds: int | None, stride: int) -> DeviceOffPolicy:
-    return DeviceOffPolicy(env, agent, command.gathering, num_seeds=num_seeds)
+    return DeviceOffPolicy(env, agent, command.gathering, num_seeds=num_seeds, devices=command.devices)
 
 
 def _means(metrics: Metrics, num_seeds: int | None) -> Metrics:

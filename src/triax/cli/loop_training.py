@@ -69,6 +69,11 @@ class LoopTraining:
     def __init__(self, command: TrainSideBySide, make_agent: Callable[[Any, Any], Any]) -> None:
         self._command = command
         env = make_any_env(command.env)
+        if command.devices > 1 and not is_on_device(env):
+            raise EnvironmentNameError(
+                f"--devices {command.devices} needs a JAX environment, such as gymnax:CartPole-v1; {command.env} is one"
+                " of Gymnasium, whose steps are taken on the host. Try it without --devices."
+            )
         if command.seeds > 1 and not is_on_device(env):
             raise EnvironmentNameError(
                 f"--seeds {command.seeds} needs a JAX environment, such as gymnax:CartPole-v1; {command.env} is one of"

@@ -1,11 +1,12 @@
 """``triax resume``: a run goes on from its last state, as if it had never stopped."""
 
+import dataclasses
 import sys
 
 from triax.cli.algorithms import algorithm_of
 from triax.cli.commands import ResumeRun
 from triax.cli.sessions import complete
-from triax.cli.train_commands import TrainCommand
+from triax.cli.train_commands import TrainCommand, TrainSideBySide
 from triax.cli.training import Plan
 from triax.core.errors import TriaxError
 from triax.runs import CleanInterrupt, Run, RunRecord, installed_versions, load_last_state, require_unused
@@ -22,7 +23,7 @@ def resume(command: ResumeRun) -> int:
         _require_whole(run)
         require_unused(run.path)
         algorithm, record = algorithm_of(run), run.record
-        config = run.load_config(algorithm.command)
+        config = _on_devices(run.load_config(algorithm.command), command.devices)
         plan = _plan(command, config, record, run)
         training = algorithm.make_training(config)
         last = load_last_state(run.states, skipped=lambda error: _say(f"{error} Taking the state before."))
@@ -36,6 +37,15 @@ def resume(command: ResumeRun) -> int:
             )
         with Run.resume(run.path, training.step) as run:
             return complete(training, run, plan, interrupt, config)
+
+
+def _on_devices(config: TrainCommand, devices: int | None) -> TrainCommand:
+    """The config with as many devices as are asked for."""
+    if devices is None:
+        return config
+    if not isinstance(config, TrainSideBySide):
+        raise ValueError(f"--devices {devices} is for agents in JAX environments; {config.algorithm} runs on the host.")
+    return dataclasses.replace(config, devices=devices)
 
 
 def _require_whole(run: Run) -> None:

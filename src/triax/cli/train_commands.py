@@ -116,6 +116,9 @@ class TrainSideBySide(TrainCommand):
     seeds: int = 1
     """Train so many seeds, from --seed on, in one compiled program; of JAX environments only. Each leaves a run of its
     own in the run's directory: seeds/0, seeds/1, ..."""
+    devices: int = 1
+    """Split environments, and the batches learned from, over so many devices of this machine; of JAX environments
+    only. Both numbers must be multiples of it. The outcome is the same up to rounding."""
     log_every: int = 2_000
     """Steps between two rows of metrics, each a mean; in whole rollouts or updates."""
     checkpoint_every: float = 15.0
@@ -124,7 +127,7 @@ class TrainSideBySide(TrainCommand):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("seeds", "log_every"):
+        for name in ("seeds", "devices", "log_every"):
             check_positive(name, getattr(self, name))
         check_seed(self.seed + self.seeds - 1)
 

@@ -152,7 +152,11 @@ def place(tree: PyTree, axes: PyTree, mesh: Mesh | None, *, leading: int = 0) ->
 
 def first_replica(tree: PyTree) -> PyTree:
     """What is the same on all devices, as arrays of one of them; nothing is copied."""
-    return jax.tree.map(lambda leaf: leaf.addressable_data(0) if isinstance(leaf, jax.Array) else leaf, tree)
+
+    def one(leaf: Any) -> Any:
+        return leaf.addressable_data(0) if isinstance(leaf, jax.Array) and len(leaf.devices()) > 1 else leaf
+
+    return jax.tree.map(one, tree)
 
 
 def _spec(axis: int | None) -> PartitionSpec:
@@ -167,5 +171,5 @@ def _map_prefix(function: Callable[[int | None, Any], Any], axes: PyTree, tree: 
 
 
 def _on_one_device(leaf: Any) -> Any:
-    is_spread = isinstance(leaf, jax.Array) and len(leaf.sharding.device_set) > 1
+    is_spread = isinstance(leaf, jax.Array) and len(leaf.devices()) > 1
     return jax.device_put(leaf, jax.local_devices()[0]) if is_spread else leaf

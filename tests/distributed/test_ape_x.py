@@ -125,11 +125,11 @@ def test_a_learner_that_stands_still_makes_the_workers_wait_and_nothing_piles_up
     assert run.updates > updates
 
 
-def test_weights_are_put_into_the_object_store_once_for_each_version(run, monkeypatch):
+def test_weights_are_put_into_the_object_store_once_for_each_version_and_workers_take_turns(run, monkeypatch):
     puts, gathers, put, call = [], [], ray.put, run._crew.call
 
     def counted(member, method, *arguments, **options):
-        gathers.extend([method] if method == "gather" else [])
+        gathers.extend([member.name] if method == "gather" else [])
         return call(member, method, *arguments, **options)
 
     monkeypatch.setattr(ray, "put", lambda value: puts.append(1) or put(value))
@@ -138,6 +138,8 @@ def test_weights_are_put_into_the_object_store_once_for_each_version(run, monkey
     run.advance(run.steps + 320, FOR_EVER)
     assert len(puts) == run.report()["distributed/versions"] - versions
     assert len(gathers) > 1.5 * len(puts) > 0
+    shares = [gathers.count(f"rollout worker {i}") / len(gathers) for i in range(2)]
+    assert min(shares) > 0.4  # the learner sets the pace here: nobody acts more often than others
 
 
 def test_a_run_ends_with_the_steps_it_was_given_and_all_their_updates(run):

@@ -116,7 +116,7 @@ def start(path, mark, *arguments):
     )
 
 
-def wait_for(condition, seconds=90.0):
+def wait_for(condition, seconds=240.0):
     until = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < until
@@ -129,11 +129,11 @@ def test_ctrl_c_keeps_what_was_learned_and_leaves_no_process(tmp_path):
     wait_for(lambda: (path / "metrics.jsonl").exists() and "eval/" in (path / "metrics.jsonl").read_text())
     assert len(processes_of(mark)) >= 6  # the driver, three of its own, and Ray's
     os.killpg(command.pid, signal.SIGINT)  # all of them hear it, as in a terminal
-    error = command.communicate(timeout=60)[1]
+    error = command.communicate(timeout=120)[1]
     assert command.returncode == 130, error
     assert Run.open(path).record.state == "stopped"
     assert Run.open(path).states.latest_step() == Run.open(path).record.step > 0
-    wait_for(lambda: not processes_of(mark), seconds=10)
+    wait_for(lambda: not processes_of(mark), seconds=30)
 
 
 @pytest.mark.slow
@@ -146,5 +146,33 @@ def test_no_process_outlives_a_command_that_was_ended_while_it_started(tmp_path,
     for number in numbers:
         command.send_signal(number)
         time.sleep(0.5)
-    command.communicate(timeout=60)
+    command.communicate(timeout=120)
     wait_for(lambda: not processes_of(mark), seconds=30)
+
+
+@pytest.fixture
+def two_machines():
+    """The address of a cluster of two nodes, which cannot hold the processes of a run on one of them."""
+    from ray.cluster_utils import Cluster
+
+    options = {"include_dashboard": False, "object_store_memory": 100 * 2**20}
+    nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, **options})
+    try:
+        nodes.add_node(num_cpus=2, object_store_memory=100 * 2**20)
+        yield nodes.address
+    finally:
+        nodes.shutdown()
+
+
+@pytest.mark.slow
+def test_a_cluster_is_used_by_its_address_and_outlives_the_run(two_machines, tmp_path):
+    mark, path = uuid.uuid4().hex, tmp_path / "run"
+    arguments = ["--workers", "2", "--address", two_machines, "--total-steps", "900", "--eval-every", "900"]
+    command = start(path, mark, *arguments)
+    error = command.communicate(timeout=240)[1]
+    assert command.returncode == 0, error
+    assert (Run.open(path).record.state, Run.open(path).record.step) == ("finished", 900)
+    assert Run.open(path).read_config()["processes"]["workers"] == 2
+    assert not processes_of(mark)
+    again = start(tmp_path / "again", mark, *arguments, "--seed", "1")  # the CPUs are free again
+    assert again.wait(timeout=240) == 0

@@ -2,6 +2,7 @@
 
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
@@ -192,17 +193,18 @@ class ApeX:
             return
         config, crew = self.config, self._crew
         allowed = min(total_steps, self._limiter.steps_allowed(self.updates))
-        for ahead in range(_CALLS_AHEAD):
-            for worker in self._workers:
-                room = allowed - self.steps - crew.size_under_way("gather")
-                is_full = crew.under_way("add") >= _CALLS_AHEAD * config.num_workers
-                if is_full or room < min(config.steps_per_call, total_steps - self.steps) or room <= 0:
-                    return
-                if crew.under_way("gather", worker) > ahead:
-                    continue
-                length = min(config.chunk_length, -(-room // config.num_envs))
-                size = length * config.num_envs
-                crew.call(worker, "gather", length, self._version, then=self._gathered, size=size, num_returns=2)
+        for _ in range(_CALLS_AHEAD * len(self._turns)):
+            room = allowed - self.steps - crew.size_under_way("gather")
+            is_full = crew.under_way("add") >= _CALLS_AHEAD * config.num_workers
+            if is_full or room <= 0 or room < min(config.steps_per_call, total_steps - self.steps):
+                return
+            worker = self._turns[0]
+            self._turns.rotate(-1)  # where the learner sets the pace, each worker acts as often as the others
+            if crew.under_way("gather", worker) >= _CALLS_AHEAD:
+                continue
+            length = min(config.chunk_length, -(-room // config.num_envs))
+            size = length * config.num_envs
+            crew.call(worker, "gather", length, self._version, then=self._gathered, size=size, num_returns=2)
 
     def _gathered(self, chunk: Any, gathered: Gathered) -> None:
         self.steps += gathered.steps
@@ -272,6 +274,7 @@ class ApeX:
             )
             for i, epsilon in enumerate(epsilons)
         ]
+        self._turns = deque(self._workers)
 
     def _revived(self, member: Any, gone: list[Any]) -> None:
         from triax.distributed.crew import logger

@@ -50,6 +50,7 @@ bench: $(VENV)/.dev ## each path beside a bare jitted call that does the same wo
 	$(BIN)/python benchmarks/host.py
 	$(BIN)/python benchmarks/replay.py
 	$(BIN)/python benchmarks/unroll.py
+	$(BIN)/python benchmarks/distributed.py
 
 bench-device: $(VENV)-extras/.done ## whole training runs beside programs written by hand, in .venv-extras
 	$(VENV)-extras/bin/python benchmarks/device.py

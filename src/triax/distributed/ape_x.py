@@ -193,9 +193,10 @@ class ApeX:
             return
         config, crew = self.config, self._crew
         allowed = min(total_steps, self._limiter.steps_allowed(self.updates))
-        for _ in range(_CALLS_AHEAD * len(self._turns)):
+        most = _CALLS_AHEAD * len(self._turns)
+        for _ in range(most):
             room = allowed - self.steps - crew.size_under_way("gather")
-            is_full = crew.under_way("add") >= _CALLS_AHEAD * config.num_workers
+            is_full = crew.under_way("add") >= most or crew.under_way("gather") >= most
             if is_full or room <= 0 or room < min(config.steps_per_call, total_steps - self.steps):
                 return
             worker = self._turns[0]

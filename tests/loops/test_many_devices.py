@@ -3,6 +3,7 @@
 import functools
 import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -105,3 +106,28 @@ def test_what_cannot_be_split_evenly_is_refused_with_what_to_try(quick):
 @pytest.mark.parametrize("part", ["sac", "recurrent"])
 def test_so_it_is_with_sac_and_with_recurrent_replay(part):
     assert_alike_off_policy(found("sac", "recurrent")[part])
+
+
+@pytest.mark.slow
+def test_two_processes_of_two_devices_are_one_device():
+    """As on two machines: each has half of the environments, and both have all that is learned."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    two = "--xla_force_host_platform_device_count=2"
+    environment = {**os.environ, "PYTHONPATH": str(TESTS), "XLA_FLAGS": two, "JAX_PLATFORMS": "cpu"}
+    program = [sys.executable, str(TESTS / "loops" / "two_processes.py")]
+    processes = [
+        subprocess.Popen([*program, str(i), address], env=environment, stdout=subprocess.PIPE, text=True)
+        for i in (0, 1)
+    ]
+    try:
+        said = [process.communicate(timeout=600)[0] for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
+    for process, output in zip(processes, said, strict=True):
+        assert process.returncode == 0
+        told = json.loads(output.splitlines()[-1])
+        assert_close(told["agent"], 1e-5)
+        assert told["environments here"] == [2, 2]

@@ -11,6 +11,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.core import Tracer
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, PyTree
 
@@ -171,5 +172,7 @@ def _map_prefix(function: Callable[[int | None, Any], Any], axes: PyTree, tree: 
 
 
 def _on_one_device(leaf: Any) -> Any:
+    if isinstance(leaf, Tracer):  # of ``eval_shape``: it is nowhere yet
+        return leaf
     is_spread = isinstance(leaf, jax.Array) and len(leaf.devices()) > 1
     return jax.device_put(leaf, jax.local_devices()[0]) if is_spread else leaf

@@ -5,6 +5,7 @@ import pytest
 from triax.agents import QLearningConfig
 from triax.agents.off_policy import PRIORITIES, with_hyperparams
 from triax.core.leaves import named_leaves, to_numpy
+from triax.distributed.replay_example import example_batch
 from triax.distributed.rollout_role import Rollouts
 
 from .agents import CARTPOLE, make_small
@@ -71,6 +72,21 @@ def test_returns_over_several_steps_come_later_and_all_of_them(agent):
     inner = batch.In > 0
     np.testing.assert_allclose(batch.Rn[inner], 1.75)
     np.testing.assert_allclose(batch.In[inner], 0.125)
+
+
+def test_agents_that_learn_from_the_next_action_are_told_it():
+    sarsa = make_small(CARTPOLE.make_env(), QLearningConfig(alpha=0.6, hidden=(8,), rule="sarsa"))
+    worker, _ = rollouts(sarsa)
+    batch, errors, gathered = worker.gather(40)
+    assert gathered.rows == len(errors) in (39, 40)
+    inner = np.flatnonzero(batch.In[:-1] > 0)
+    assert len(inner) > 20
+    np.testing.assert_array_equal(batch.A_next[inner], batch.A[inner + 1])
+    np.testing.assert_array_equal(batch.S_next[inner], batch.S[inner + 1])
+    assert np.isnan(batch.logP_next[batch.In == 0]).all()
+    example = example_batch(CARTPOLE, sarsa, {})
+    assert jax.tree.structure(example) == jax.tree.structure(batch)
+    assert [leaf.shape[1:] for leaf in jax.tree.leaves(example)] == [leaf.shape[1:] for leaf in jax.tree.leaves(batch)]
 
 
 def test_evaluation_plays_whole_episodes_and_leaves_the_next_chunk_clean(agent):

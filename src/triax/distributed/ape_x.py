@@ -124,7 +124,7 @@ class ApeX:
 
     # ------------------------------------------------------------------ running
 
-    def advance(self, until: int, total_steps: int, tick: Callable[[int], bool] = lambda step: False) -> None:
+    def advance(self, until: int, total_steps: int, tick: Callable[[int], bool] | None = None) -> None:
         """Go on until ``steps`` is at least ``until``; at ``total_steps`` all updates that are due are done too.
 
         Environments step ``num_envs`` at a time, so the last call may take it beyond ``total_steps`` by less than that.
@@ -132,7 +132,7 @@ class ApeX:
         """
         until = min(until, total_steps)
         while self.steps < until or (self.steps >= total_steps and not self._has_learned()):
-            if tick(self.steps):
+            if tick is not None and tick(self.steps):
                 return
             self._feed_learner()
             self._feed_workers(total_steps)

@@ -22,7 +22,7 @@ def example_batch(recipe: Recipe, agent: OffPolicyAgent, rows: Mapping[str, np.n
     s = jax.tree.map(lambda leaf: np.asarray(leaf)[0], observation)
     a = jax.tree.map(lambda leaf: np.zeros(leaf.shape[1:], leaf.dtype), action)
     tracer = NStep(1, 0.0)
-    tracer.add(s, a, 0.0, True, s_next=s)
+    tracer.add(s, a, 0.0, True, s_next=None if agent.replay.next_actions else s)
 
     def as_stored(path: Any, leaf: np.ndarray) -> np.ndarray:
         stored = rows.get(f"rows/{jax.tree_util.keystr(path, simple=True, separator='/')}")

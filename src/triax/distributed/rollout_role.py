@@ -103,6 +103,8 @@ class Rollouts:
         for row, tracer in enumerate(self._tracers):
             s, a, s_next = _rows((observation, action, outcome.next_observation), row)
             done, truncated = bool(outcome.terminated[row]), bool(outcome.truncated[row])
+            # Without it a transition waits for the step after it, which tells the next action.
+            s_next = None if self._agent.replay.next_actions and not truncated else s_next
             tracer.add(s, a, outcome.reward[row], done, truncated=truncated, s_next=s_next)
             while tracer:
                 ready.append(tracer.pop())

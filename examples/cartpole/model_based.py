@@ -1,7 +1,8 @@
 """A one-step look-ahead on CartPole: a learned model says where an action leads, a value function how good it is there.
 
-The policy is greedy with respect to r(s, a) + gamma v(s'(s, a)): no q-function is learned. Balances the pole for most
-of the 500 steps. Values are those of the policy that acts, so replay is short. Sutton & Barto 2018, section 8.1.
+The policy is greedy with respect to r(s, a) + gamma v(s'(s, a)): no q-function is learned. Balances the pole for all
+of the 500 steps, or nearly. Values are those of the policy that acts, so replay is short. Sutton & Barto 2018, section
+8.1.
 """
 
 import gymnasium
@@ -40,7 +41,7 @@ def value(rngs):
     return Sequential([make_mlp([4, 64, 64, 1], rngs, nnx.tanh, activation_last_layer=False), lambda x: x[..., 0]])
 
 
-def main(steps: int = 20_000, seed: int = 0) -> None:
+def main(steps: int = 25_000, seed: int = 0) -> None:
     """Learn a model of CartPole and act by looking ahead.
 
     Args:
@@ -51,13 +52,13 @@ def main(steps: int = 20_000, seed: int = 0) -> None:
     p = triax.TransitionModel(Transition, env, random_seed=seed)
     v = triax.V(value, env, observation_preprocessor=p.observation_preprocessor, random_seed=seed)
     r = triax.RewardFunction(Reward, env, observation_preprocessor=p.observation_preprocessor, random_seed=seed)
-    q = triax.SuccessorStateQ(v, p, r, gamma=0.97)
+    q = triax.SuccessorStateQ(v, p, r, gamma=0.98)
     pi = triax.EpsilonGreedy(q, epsilon=0.02)
-    tracer = triax.reward_tracing.NStep(n=1, gamma=0.97)
+    tracer = triax.reward_tracing.NStep(n=1, gamma=0.98)
     buffer = triax.experience_replay.SimpleReplayBuffer(capacity=2_000, random_seed=seed)
     v_targ = v.copy()
     rules = [
-        triax.td_learning.SimpleTD(v, v_targ, optimizer=optax.adam(1e-3), loss_function=triax.value_losses.mse),
+        triax.td_learning.SimpleTD(v, v_targ, optimizer=optax.adam(1e-3)),
         triax.model_updaters.ModelUpdater(p, optimizer=optax.adam(3e-3)),
         triax.model_updaters.ModelUpdater(r, optimizer=optax.adam(1e-3)),
     ]

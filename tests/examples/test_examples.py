@@ -17,7 +17,7 @@ TABLE = (FOLDER / "README.md").read_text()
 TINY = {
     "frozen_lake": "--steps 60",
     "cartpole": "--steps 120",
-    "pendulum": "--steps 220",
+    "pendulum": "--steps 300",
     "pendulum/ppo.py": "--steps 220 --rollout 128",
     "atari/dqn.py": "--steps 150 --warm-up 100 --capacity 200",
     "atari/ppo.py": "--steps 200 --rollout 128",

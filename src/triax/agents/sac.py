@@ -197,8 +197,12 @@ class SACAgent:
         memory = Memory.of(carry)
         dist_params, remembered = self._nets.respond(state.actor, observation, memory, rng_actor)
         if explore:
-            action = self._actions.sample(dist_params, rng_sample)
-            action = jnp.where(state.updates == 0, self._actions.random(rng_random, len(action)), action)
+            num_envs = len(jax.tree.leaves(observation)[0])
+            action = jax.lax.cond(
+                state.updates == 0,
+                lambda: self._actions.random(rng_random, num_envs),
+                lambda: self._actions.sample(dist_params, rng_sample),
+            )
         else:
             action = self._actions.mode(dist_params)
         critics = self._nets.critics.remember(state.critics, memory.critics, rng_critics, observation, action)

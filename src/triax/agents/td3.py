@@ -231,7 +231,7 @@ class TD3Agent:
         if explore:
             added, noise = self._noise(state, noise, unit.shape, rng_noise)
             noisy = jnp.clip(unit + added, -1.0, 1.0)
-            unit = jnp.where(state.updates == 0, self._box.random(rng_random, len(unit)), noisy)
+            unit = jax.lax.cond(state.updates == 0, lambda: self._box.random(rng_random, len(noisy)), lambda: noisy)
         action = self._box.from_unit(unit)
         critics = self._nets.critics.remember(state.online.critics, memory.critics, rng_critics, observation, action)
         return action, Memory(remembered, critics, noise).carry, ()

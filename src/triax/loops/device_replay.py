@@ -201,7 +201,8 @@ class DeviceReplay:
         oldest = (cursor.position - cursor.size) * self.num_envs
 
         def draw(key: Key, shape: tuple[int, ...]) -> Int[Array, "*shape"]:
-            place = jax.random.randint(key, shape, 0, windows, jnp.int32)
+            # One draw where randint makes three; a window is likelier by windows / 2**32 at most.
+            place = (jax.random.bits(key, shape, jnp.uint32) % windows.astype(jnp.uint32)).astype(jnp.int32)
             return (oldest + place) % (self.num_steps * self.num_envs)
 
         first, again = draw(key, (batch_size,)), draw(fold_name(key, "again"), (REDRAWS, batch_size))

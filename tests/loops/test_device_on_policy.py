@@ -175,7 +175,7 @@ def test_ppo_learns_to_balance_for_a_while_within_seconds():
         return PPOAdapter(actor, Sequential([Dense(4, 32, rngs, jnp.tanh), Dense(32, 1, rngs)]))
 
     env = CartPole(limit=200)
-    config = PPOAgentConfig(n_epochs=8, n_minibatches=1, learning_rate=5e-3, gae_lambda=0.9, gradient_clipping=0.5)
+    config = PPOAgentConfig(n_epochs=8, n_minibatches=4, learning_rate=3e-3, gae_lambda=0.9, gradient_clipping=0.5)
     loop = DeviceOnPolicy(env, PPOAgent(small, config), OnPolicyConfig(16, 32))
     _, metrics = loop.run(loop.init(jax.random.PRNGKey(4)), 60)
-    assert np.nanmean(metrics["return"][-10:]) > 100
+    assert np.nanmean(metrics["return"][-10:]) > 150

@@ -32,7 +32,7 @@ def test_the_blocks_of_a_page_run_and_print_what_it_says(page, tmp_path, monkeyp
 @pytest.mark.parametrize("page", all_pages())
 def test_blocks_are_python_shell_or_of_another_library(page):
     """A block without a language, or of one that is misspelt, would never be run."""
-    fences = re.findall(r"^```(\S*)$", (ROOT / page).read_text(), flags=re.MULTILINE)
+    fences = re.findall(r"^```(.*)$", (ROOT / page).read_text(), flags=re.MULTILINE)
     opening = fences[::2]
-    known = {"python", "py", "bash", "text", "toml", "json"}
+    known = {"python", "py", "bash", "sh", "text", "toml", "json"}
     assert [language for language in opening if language not in known and not language.startswith("{")] == []

@@ -156,8 +156,8 @@ def test_refuses_what_it_cannot_do():
     with pytest.raises(TypeError, match="QLearningAgent: needs a Discrete action space"):
         QLearningAgent(reals)
     config = QLearningConfig()
-    object.__setattr__(config, "rule", "sarsa")  # annotations refuse it in tests before the check does
-    with pytest.raises(ValueError, match=r"rule must be one of .*; got 'sarsa'"):
+    object.__setattr__(config, "rule", "td")  # annotations refuse it in tests before the check does
+    with pytest.raises(ValueError, match=r"rule must be one of .*; got 'td'"):
         config.__post_init__()
     with pytest.raises(ValueError, match="gamma must be in"):
         QLearningConfig(gamma=1.1)

@@ -155,7 +155,8 @@ def first_replica(tree: PyTree) -> PyTree:
     """What is the same on all devices, as arrays of one of them; nothing is copied."""
 
     def one(leaf: Any) -> Any:
-        return leaf.addressable_data(0) if isinstance(leaf, jax.Array) and len(leaf.devices()) > 1 else leaf
+        # ``sharding.device_set``, since ``devices()`` refuses an array that was donated
+        return leaf.addressable_data(0) if isinstance(leaf, jax.Array) and len(leaf.sharding.device_set) > 1 else leaf
 
     return jax.tree.map(one, tree)
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 from flax import nnx
 
 _SHOWN = 6
@@ -25,7 +26,8 @@ def _lines(module: Any, name: str, indent: str) -> Iterator[str]:
     facts = [f"{_size(module, nnx.Param):,} parameters"]
     statistics = _size(module, nnx.Not(nnx.Any(nnx.Param, nnx.RngState)))
     facts += [f"{statistics:,} numbers of statistics"] if statistics else []
-    facts += ["with memory"] if _remembers(module) else []
+    memory = _memory(module)
+    facts += [memory] if memory else []
     head = f"{indent}{name}{': ' if name else ''}{type(module).__name__}({', '.join(facts)})"
     children = list(_parts(module))
     shapes = "" if children else _shapes(module)
@@ -50,11 +52,24 @@ def _below(module: Any) -> Iterator[tuple[str, Any]]:
             yield str(key), child
 
 
-def _remembers(module: Any) -> bool:
-    if not getattr(module, "is_final", True):  # a graph that is being built has no carry yet
-        return False
-    initialize = getattr(module, "initialize_state", None)
-    return initialize is not None and bool(jax.tree.leaves(jax.eval_shape(lambda: initialize(1))))
+def _memory(module: Any) -> str:
+    """Has it a carry? A copy is asked, whose streams may be drawn from: the module itself stays as it is."""
+    is_built = getattr(module, "is_final", True)  # a graph that is being built has no carry yet
+    if not is_built or not callable(getattr(module, "initialize_state", None)):
+        return ""
+    graphdef, variables = nnx.split(module)
+    members = max((jnp.ndim(leaf) for leaf in jax.tree.leaves(nnx.state(module, nnx.RngState))), default=0)
+
+    def initialize(variables: Any) -> Any:
+        return nnx.merge(graphdef, variables, copy=True).initialize_state(1)
+
+    for _ in range(members):  # an ensemble made by ``vmap``: each member has a carry of its own
+        initialize = jax.vmap(initialize)
+    try:
+        carry = jax.eval_shape(lambda: initialize(variables))
+    except Exception as error:  # what cannot be used should still be printed
+        return f"initialize_state raises {type(error).__name__}"
+    return "with memory" if jax.tree.leaves(carry) else ""
 
 
 def _size(module: Any, kind: Any) -> int:

@@ -4,6 +4,7 @@ from triax.networks.adapter import PPOAdapter
 from triax.networks.attention import SlidingWindowAttention
 from triax.networks.container import Container, Run
 from triax.networks.containers import Concat, Map, Merge, Parallel, Sequential
+from triax.networks.convolution import conv_general_dilated
 from triax.networks.delay import Delay
 from triax.networks.distribution_sampler import DistributionSampler
 from triax.networks.factories import make_mlp, make_mlp_actor_critic, make_mlp_layers
@@ -77,6 +78,7 @@ __all__ = [
     "Stochastic",
     "VariationalBottleneck",
     "as_module",
+    "conv_general_dilated",
     "extract_activations",
     "linear_recurrence",
     "make_mlp",

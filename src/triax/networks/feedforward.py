@@ -5,8 +5,8 @@ from typing import Any
 
 import jax.numpy as jnp
 from flax import nnx
-from jaxtyping import ArrayLike, Num
 
+from triax.networks.convolution import conv_general_dilated
 from triax.networks.module import StatefulModule
 from triax.networks.plain import plain
 from triax.networks.types import ModuleState, SizeError, StatefulModuleOutput
@@ -41,9 +41,7 @@ class Dense(StatefulModule):
         self.linear = nnx.Linear(in_features, out_features, rngs=rngs, **linear_kwargs)
         self.activation = activation
 
-    def __call__(
-        self, state: ModuleState, x: Num[ArrayLike, "*batch features"], rollout_extras: Any = None
-    ) -> StatefulModuleOutput:
+    def __call__(self, state: ModuleState, x: Any, rollout_extras: Any = None) -> StatefulModuleOutput:
         """One step."""
         check_features(self, x, self.in_features)
         y = self.linear(jnp.asarray(x))
@@ -69,12 +67,11 @@ class Conv(StatefulModule):
     ):
         self.in_features, self.out_features = in_features, out_features
         size = (kernel_size, kernel_size) if isinstance(kernel_size, int) else tuple(kernel_size)
+        conv_kwargs = {"conv_general_dilated": conv_general_dilated} | conv_kwargs
         self.conv = nnx.Conv(in_features, out_features, size, rngs=rngs, **conv_kwargs)
         self.activation = activation
 
-    def __call__(
-        self, state: ModuleState, x: Num[ArrayLike, "batch *space channels"], rollout_extras: Any = None
-    ) -> StatefulModuleOutput:
+    def __call__(self, state: ModuleState, x: Any, rollout_extras: Any = None) -> StatefulModuleOutput:
         """One step."""
         check_features(self, x, self.in_features)
         y = self.conv(jnp.asarray(x, jnp.result_type(x, jnp.float32)))

@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from flax import nnx
-from jaxtyping import Array, Bool, Float, Num
+from jaxtyping import Array, Bool, Float
 
 from triax.core.numbers import check_count
 from triax.networks.feedforward import check_features
@@ -60,9 +60,7 @@ class SlidingWindowAttention(StatefulModule):
         self.out = nnx.Linear(width, self.out_features, rngs=rngs)
         self.age_bias = nnx.Param(jnp.zeros((num_heads, window)))
 
-    def __call__(
-        self, state: ModuleState, x: Num[Array, "batch features"], rollout_extras: Any = None
-    ) -> StatefulModuleOutput:
+    def __call__(self, state: ModuleState, x: Any, rollout_extras: Any = None) -> StatefulModuleOutput:
         """One step."""
         query, key, value = self._project(x)
         keys = jnp.concatenate([state["keys"], key[:, None]], axis=1)
@@ -102,7 +100,7 @@ class SlidingWindowAttention(StatefulModule):
         y = self.out(mixed.reshape(resets.size, self.num_heads * self.head_features))
         return plain(unfold(y, resets), self._next_carry(state, keys, values, began[-1]), resets.shape)
 
-    def _project(self, x: Num[Array, "rows features"]) -> tuple[Array, Array, Array]:
+    def _project(self, x: Any) -> tuple[Array, Array, Array]:
         check_features(self, x, self.in_features)
         parts = self.qkv(x).reshape(x.shape[0], 3, self.num_heads, self.head_features)
         return parts[:, 0], parts[:, 1], parts[:, 2]

@@ -13,6 +13,7 @@ from jaxtyping import Array
 
 from triax.core.keys import Key
 from triax.networks.feedforward import check_features
+from triax.networks.inputs import as_float
 from triax.networks.randomness import own_stream
 from triax.networks.samplers import Coefficient, DrawingSampler, is_off, value_of
 from triax.networks.types import StatefulModuleOutput
@@ -99,8 +100,9 @@ class DistributionSampler(DrawingSampler):
     def _tree(self, x: Any) -> Any:
         """Side by side to a tree of parameters; trees pass."""
         if not hasattr(x, "shape"):
-            return x
+            return jax.tree.map(as_float, x)
         check_features(self, x, self.num_params)
+        x = as_float(x)
         leaves, start = [], 0
         for shape in self.shapes:
             stop = start + math.prod(shape)

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from flax import nnx
-from jaxtyping import Array, Bool, Float, Num
+from jaxtyping import Array, Bool, Float, Shaped
 
 from triax.core.sharding import per_device, summed
 
@@ -201,7 +201,7 @@ def _where_any(d_carry: Carry, gradients: tuple[Array, ...]) -> tuple[Array, ...
 def gated_unroll(
     cell: Cell,
     weights: Weights,
-    xs: Num[Array, "time batch features"],
+    xs: Shaped[Array, "time batch features"],
     resets: Bool[Array, "time batch"],
     carry: Carry,
     initial: Carry | None,

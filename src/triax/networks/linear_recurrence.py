@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from flax import nnx
-from jaxtyping import Array, ArrayLike, Bool, Inexact, Num
+from jaxtyping import Array, Bool, Inexact
 
 from triax.networks.feedforward import check_features
 from triax.networks.module import StatefulModule
@@ -28,6 +28,8 @@ def linear_recurrence(
     (measured at 512 steps). A decay of exactly zero cuts what was before it: infinities, NaN and gradients
     included. Source: Martin & Cundy 2018, arXiv:1709.04057.
     """
+    dtype = jnp.result_type(decay, inputs, first)  # as in steps, where the state decides together with the gates
+    decay, inputs = decay.astype(dtype), inputs.astype(dtype)
     if not decay.shape[0]:
         return inputs
     return _scan(decay, inputs.at[0].add(decayed(decay[0], first)))
@@ -131,9 +133,7 @@ class LRU(StatefulModule):
         self.C = nnx.Param(scale * normal(rngs.params(), (2 * hidden_features, self.out_features)))
         self.D = nnx.Param(normal(rngs.params(), (in_features, self.out_features)) / math.sqrt(in_features))
 
-    def __call__(
-        self, state: ModuleState, x: Num[ArrayLike, "*batch features"], rollout_extras: Any = None
-    ) -> StatefulModuleOutput:
+    def __call__(self, state: ModuleState, x: Any, rollout_extras: Any = None) -> StatefulModuleOutput:
         """One step."""
         check_features(self, x, self.in_features)
         state = decayed(self.decay(), state) + self._drive(jnp.asarray(x))
@@ -141,7 +141,7 @@ class LRU(StatefulModule):
 
     def initialize_state(self, batch_size: int) -> Array:
         """Zeros."""
-        return jnp.zeros((batch_size, self.hidden_features), jnp.complex64)
+        return jnp.zeros((batch_size, self.hidden_features), self.decay().dtype)
 
     def reset_state(self, prev_state: ModuleState) -> Array:
         """Zeros."""
@@ -185,9 +185,7 @@ class MinGRU(StatefulModule):
         self.in_features, self.hidden_features = in_features, hidden_features
         self.linear = nnx.Linear(in_features, 2 * hidden_features, rngs=rngs, **linear_kwargs)
 
-    def __call__(
-        self, state: ModuleState, x: Num[ArrayLike, "*batch features"], rollout_extras: Any = None
-    ) -> StatefulModuleOutput:
+    def __call__(self, state: ModuleState, x: Any, rollout_extras: Any = None) -> StatefulModuleOutput:
         """One step."""
         check_features(self, x, self.in_features)
         decay, inputs = _gates(self.linear(jnp.asarray(x)))

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Bool
 
+from triax.networks.inputs import as_float
 from triax.networks.module import StatefulModule
 from triax.networks.randomness import key_chain, own_stream, reseed, split_keys
 from triax.networks.types import ModuleState, StatefulModuleOutput
@@ -84,7 +85,8 @@ class Stochastic(Stateless):
         def one(key: Array, x: Any) -> Any:
             layer = nnx.merge(graphdef, rngs, variables, copy=True)
             reseed(layer, key)
-            y = self.apply(layer, jax.tree.map(lambda leaf: leaf[None], x))
+            rows = jax.tree.map(lambda leaf: leaf[None], x)
+            y = self.apply(layer, as_float(rows) if isinstance(layer, nnx.Dropout) else rows)
             after = jax.tree.leaves(nnx.split(layer, nnx.RngState, ...)[2])
             if any(a is not b for a, b in zip(after, jax.tree.leaves(variables), strict=True)):
                 raise ValueError(

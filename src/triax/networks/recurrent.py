@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from flax import nnx
-from jaxtyping import Array, ArrayLike, Bool, Float, Num
+from jaxtyping import Array, Bool, Float
 
 from triax.networks.feedforward import check_features
 from triax.networks.gated import Elementwise, GRUGates, LSTMGates, Weights, gated_unroll, sigmoid, tanh
@@ -68,9 +68,7 @@ class LSTM(StatefulModule):
             self.initial_h = nnx.Param(jnp.zeros(hidden_features))
             self.initial_c = nnx.Param(jnp.zeros(hidden_features))
 
-    def __call__(
-        self, state: ModuleState, x: Num[ArrayLike, "*batch features"], rollout_extras: Any = None
-    ) -> StatefulModuleOutput:
+    def __call__(self, state: ModuleState, x: Any, rollout_extras: Any = None) -> StatefulModuleOutput:
         """One step."""
         check_features(self, x, self.in_features)
         h, c = state
@@ -144,9 +142,7 @@ class GRU(StatefulModule):
         if trainable_initial_state:
             self.initial_h = nnx.Param(jnp.zeros(hidden_features))
 
-    def __call__(
-        self, state: ModuleState, x: Num[ArrayLike, "*batch features"], rollout_extras: Any = None
-    ) -> StatefulModuleOutput:
+    def __call__(self, state: ModuleState, x: Any, rollout_extras: Any = None) -> StatefulModuleOutput:
         """One step."""
         check_features(self, x, self.in_features)
         h, output = self.cell(state, jnp.asarray(x))

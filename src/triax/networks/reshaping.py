@@ -5,7 +5,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import ArrayLike, Shaped
 
 from triax.networks.module import StatefulModule
 from triax.networks.plain import plain
@@ -27,9 +26,7 @@ class Splitter(StatefulModule):
             raise ValueError(f"Splitter: sizes must be one or more positive integers; got {sizes}.")
         self.sizes = tuple(sizes.items())
 
-    def __call__(
-        self, state: ModuleState, x: Shaped[ArrayLike, "*batch features"], rollout_extras: Any = None
-    ) -> StatefulModuleOutput:
+    def __call__(self, state: ModuleState, x: Any, rollout_extras: Any = None) -> StatefulModuleOutput:
         """One step."""
         total = sum(size for _, size in self.sizes)
         if jnp.shape(x)[-1] != total:

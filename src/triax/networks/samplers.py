@@ -11,6 +11,7 @@ from jaxtyping import Array, Bool, Float
 
 from triax.core.keys import Key
 from triax.networks.feedforward import check_features
+from triax.networks.inputs import as_float
 from triax.networks.module import StatefulModule
 from triax.networks.randomness import own_stream
 from triax.networks.types import ModuleState, StatefulModuleOutput
@@ -91,12 +92,12 @@ class NormalTanhSampler(DrawingSampler):
         self.stream = own_stream(rng, "action_sampling")
         self.entropy_weight, self.min_std, self.std_scale = entropy_weight, min_std, std_scale
 
-    def act(self, params: Float[Array, "batch features"], sample: Any, rng: Key) -> StatefulModuleOutput:
+    def act(self, params: Any, sample: Any, rng: Key) -> StatefulModuleOutput:
         """One step with its key."""
         if params.shape[-1] % 2:
             check_features(self, params, params.shape[-1] + 1)
         action_key, entropy_key = jax.random.split(rng)
-        mu, r = jnp.split(params, 2, axis=-1)
+        mu, r = jnp.split(as_float(params), 2, axis=-1)
         sigma = (jax.nn.softplus(r) + self.min_std) * self.std_scale
         if sample is None:
             sample = mu if self.deterministic else mu + sigma * jax.random.normal(action_key, mu.shape, mu.dtype)

@@ -8,6 +8,7 @@ from flax import nnx
 from jaxtyping import Array, Bool, Float
 
 from triax.networks.feedforward import check_features
+from triax.networks.inputs import as_float
 from triax.networks.module import StatefulModule
 from triax.networks.randomness import key_chain, own_stream, split_keys
 from triax.networks.types import ModuleState, StatefulModuleOutput
@@ -59,11 +60,11 @@ class VariationalBottleneck(StatefulModule):
         return StatefulModuleOutput(keys, z, loss, metrics)
 
     def encode(
-        self, x: Float[Array, "*batch features"], keys: Array
+        self, x: Any, keys: Array
     ) -> tuple[Float[Array, "*batch latent"], Float[Array, "*batch"], dict[str, Array]]:
         """Code, loss and metrics, with a key for each row."""
         check_features(self, x, self.in_features)
-        mu, r = jnp.split(x, 2, axis=-1)
+        mu, r = jnp.split(as_float(x), 2, axis=-1)
         sigma = jax.nn.softplus(r) + self.min_std
         kl = 0.5 * jnp.sum(mu**2 + sigma**2 - 2 * jnp.log(sigma) - 1, axis=-1)
         metrics = {"mu": mu, "sigma": sigma, "kl_divergence": kl}
@@ -100,8 +101,9 @@ class AR1VariationalBottleneck(VariationalBottleneck):
         """One step."""
         keys, noise_keys = split_keys(state["keys"])
         z, loss, metrics = self.encode(x, noise_keys)
-        out = StatefulModuleOutput(_carry(keys, z), z, loss, metrics)
-        return self._add_jumps(out, state["last_z"], state["has_last"])
+        last_z = state["last_z"]
+        out = StatefulModuleOutput(_carry(keys, z.astype(last_z.dtype)), z, loss, metrics)
+        return self._add_jumps(out, last_z, state["has_last"])
 
     def unroll(
         self, state: ModuleState, xs: Any, resets: Bool[Array, "time batch"], rollout_extras: Any = None
@@ -111,7 +113,7 @@ class AR1VariationalBottleneck(VariationalBottleneck):
         if not resets.shape[0]:
             return StatefulModule.unroll(self, state, xs, resets)
         out = super().unroll(state["keys"], xs, resets)
-        z = out.output
+        z = out.output.astype(state["last_z"].dtype)
         last_z = jnp.concatenate([state["last_z"][None], z[:-1]])
         in_episode = jnp.concatenate([state["has_last"][None], jnp.ones_like(resets[1:])]) & ~resets
         return self._add_jumps(out.replace(next_state=_carry(out.next_state, z[-1])), last_z, in_episode)

@@ -11,6 +11,7 @@ from jaxtyping import Array, Bool
 
 from triax.networks.graph.parts import Edge, Population
 from triax.networks.history import Past, push
+from triax.networks.inputs import as_float
 from triax.networks.module import StatefulModule
 from triax.networks.reshaping import select_part
 from triax.networks.types import ACTIVATION_KEY, ModuleState, SizeError, StatefulModuleOutput
@@ -162,7 +163,7 @@ class Flow:
             source = repr(node.input_from) if node.input_from else "the whole observation (no input_from was given)"
             got = list(jnp.shape(part)) if is_array else f"a tree, {jax.tree.structure(part)}"
             raise ValueError(f"PopulationGraph: the node {name!r} takes {list(want)} from {source}; got {got}.")
-        return jnp.asarray(part)
+        return as_float(part)
 
     def _unpack(self, state: ModuleState, extras: Any) -> tuple[dict, dict, dict]:
         """Buffers by node, carries and extras by connection."""

@@ -116,6 +116,17 @@ def test_exploration_falls_with_the_updates():
         assert np.mean(action != greedy) == pytest.approx(epsilon / 2, abs=0.03)
 
 
+@pytest.mark.parametrize("epsilon", [1.0, 0.3])
+def test_without_exploration_actions_are_greedy_whatever_epsilon_is(epsilon):
+    agent = QLearningAgent(ENV, QLearningConfig(epsilon_start=epsilon, epsilon_final=epsilon))
+    state = agent.init(jax.random.PRNGKey(0))
+    S = jax.random.normal(jax.random.PRNGKey(1), (64, 5))
+    q = agent._q.function_type2(*state.online, jax.random.PRNGKey(0), S, False)[0]
+    greedy = np.argmax(np.asarray(agent._q.values_of(q)), axis=-1)
+    assert set(greedy.tolist()) == {0, 1}
+    assert agent.act(state, S, (), jax.random.PRNGKey(0), explore=False)[0].tolist() == greedy.tolist()
+
+
 def test_an_update_that_is_not_finite_is_left_out_and_told():
     agent = QLearningAgent(ENV, QLearningConfig(**SMALL, alpha=0.5))
     state = agent.init(jax.random.PRNGKey(0))

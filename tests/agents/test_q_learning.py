@@ -120,7 +120,7 @@ def test_exploration_falls_with_the_updates():
 def test_without_exploration_actions_are_greedy_whatever_epsilon_is(epsilon):
     agent = QLearningAgent(ENV, QLearningConfig(epsilon_start=epsilon, epsilon_final=epsilon))
     state = agent.init(jax.random.PRNGKey(0))
-    S = jax.random.normal(jax.random.PRNGKey(1), (64, 5))
+    S = jax.random.uniform(jax.random.PRNGKey(1), (64, 5))
     q = agent._q.function_type2(*state.online, jax.random.PRNGKey(0), S, False)[0]
     greedy = np.argmax(np.asarray(agent._q.values_of(q)), axis=-1)
     assert set(greedy.tolist()) == {0, 1}

@@ -4,7 +4,7 @@ flows.
 
 import abc
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -40,6 +40,9 @@ class Run:
         except SizeError as error:
             givers = [n for n, done in self.outs.items() if done.output is x]
             raise error.located(name, givers[0] if givers else None) from None
+        except Exception as error:
+            error.add_note(f"In {name!r} of {self.who}.")
+            raise
         self.outs[name] = out
         return out.output
 
@@ -81,6 +84,17 @@ class Container(StatefulModule):
                 )
         self.names = tuple(children)
         self.components = nnx.Dict({name: as_module(child) for name, child in children.items()})
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Only asked for what is missing: the children of a subclass that did not hand them over."""
+            if name in ("names", "components"):
+                raise AttributeError(
+                    f"{type(self).__name__}: no children yet; a container's __init__ must call "
+                    "super().__init__(name=child, ...) before the container is used."
+                )
+            return super().__getattribute__(name)
 
     @property
     def children(self) -> dict[str, StatefulModule]:

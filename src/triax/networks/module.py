@@ -8,6 +8,7 @@ from flax import nnx
 from jaxtyping import Array, Bool
 
 from triax.networks.description import describe_module
+from triax.networks.step_checks import with_checked_output
 from triax.networks.types import ModuleState, StatefulModuleOutput
 from triax.networks.unrolling import check_sequence, map_steps, scan_steps, select
 
@@ -20,7 +21,9 @@ class StatefulModule(nnx.Module, abc.ABC):
     forward pass never writes a variable that a forward pass reads (counters of RNG streams may advance).
 
     A subclass with a carry implements :meth:`initialize_state` and :meth:`reset_state`; one without the
-    second is refused with a ``TypeError``, since its memory would cross the ends of episodes.
+    second is refused with a ``TypeError``, since its memory would cross the ends of episodes. Each call is
+    checked while it is traced: ``TypeError`` for another output than a :class:`StatefulModuleOutput`,
+    ``ValueError`` for a ``next_state`` of another tree, shape or dtype than the state that came in.
     """
 
     has_parts: ClassVar[bool] = False
@@ -35,6 +38,9 @@ class StatefulModule(nnx.Module, abc.ABC):
                 "Implement reset_state(self, prev_state), the carry at the start of the next episode; if the carry "
                 "is kept on purpose, let it return prev_state."
             )
+        call = cls.__dict__.get("__call__")
+        if call is not None and not getattr(call, "__isabstractmethod__", False):
+            cls.__call__ = with_checked_output(call)
 
     @abc.abstractmethod
     def __call__(self, module_state: ModuleState, obs: Any, rollout_extras: Any = None) -> StatefulModuleOutput:

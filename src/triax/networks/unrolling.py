@@ -8,6 +8,7 @@ from flax import nnx
 from jaxtyping import Array, Bool
 
 from triax.core.sharding import num_shards, per_device
+from triax.networks.step_checks import check_output
 from triax.networks.types import ModuleState, StatefulModuleOutput
 
 if TYPE_CHECKING:
@@ -156,17 +157,6 @@ def _is_written(before: Any, after: Any) -> bool:
 
 
 def _checked(module: Any, state: Any, out: Any, batch: int) -> StatefulModuleOutput:
-    """The output of a step with a loss ``[batch]``; a carry that changed its shape is refused."""
-    who = type(module).__name__
-    if not isinstance(out, StatefulModuleOutput):
-        raise TypeError(f"{who}: a call must return a StatefulModuleOutput; got {type(out).__name__}.")
-    before, after = jax.eval_shape(lambda: state), jax.eval_shape(lambda: out.next_state)
-    same = jax.tree.structure(before) == jax.tree.structure(after) and all(
-        (a.shape, a.dtype) == (b.shape, b.dtype)
-        for a, b in zip(jax.tree.leaves(before), jax.tree.leaves(after), strict=True)
-    )
-    if not same:
-        raise ValueError(
-            f"{who}: next_state must have the tree, shapes and dtypes of the state that came in, {before}; got {after}."
-        )
+    """The output of a step with a loss ``[batch]``; a carry that changed its tree or its shape is refused."""
+    check_output(type(module).__name__, state, out, exactly=True)
     return out.replace(regularization_loss=jnp.broadcast_to(out.regularization_loss, (batch,)))

@@ -71,6 +71,9 @@ def transformed(transform: Any, edge: Edge, size: int, args: tuple, *, resets: A
         out = step(state, signal, extras)
     except SizeError as error:
         raise error.located(edge.name, edge.src) from None
+    except Exception as error:
+        error.add_note(f"In {edge.name!r} of PopulationGraph.")
+        raise
     want = (*signal.shape[:-1], size)
     if jnp.shape(out.output) != want:
         raise ValueError(

@@ -1,0 +1,66 @@
+"""What a step of a module must give: checked while it is traced, so that compiled programs pay nothing."""
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+
+from triax.core.tree_differences import describe_difference
+from triax.networks.types import ModuleState, StatefulModuleOutput
+
+
+def with_checked_output(call: Callable[..., Any]) -> Callable[..., Any]:
+    """The ``__call__`` of a module, with :func:`check_output` behind it."""
+    names = list(inspect.signature(call).parameters)
+
+    @functools.wraps(call)
+    def step(self: Any, *args: Any, **kwargs: Any) -> StatefulModuleOutput:
+        out = call(self, *args, **kwargs)
+        state = args[0] if args else kwargs.get(names[1], ())
+        check_output(type(self).__name__, state, out)
+        return out
+
+    return step
+
+
+def check_output(who: str, state: ModuleState, out: Any, *, exactly: bool = False) -> None:
+    """Refuse what is no output of a step (``TypeError``), and a carry that is not as it came in (``ValueError``).
+
+    A tuple may come back as a list or a named tuple, unless ``exactly``, as ``scan`` needs it.
+    """
+    if not isinstance(out, StatefulModuleOutput):
+        raise TypeError(
+            f"{who}: a call must return a StatefulModuleOutput; got {type(out).__name__}. "
+            "Return StatefulModuleOutput(next_state, output, regularization_loss, metrics)."
+        )
+    before, after = _abstract(state), _abstract(out.next_state)
+    same_tree = jax.tree.structure(before) == jax.tree.structure(after)
+    if same_tree and all(map(_alike, jax.tree.leaves(before), jax.tree.leaves(after))):
+        return
+    if not exactly:
+        before, after = _plain(before), _plain(after)
+        if not jax.tree.leaves((before, after)):
+            return
+    difference = describe_difference(before, after, "next_state")
+    if difference is not None:
+        raise ValueError(
+            f"{who}: next_state must have the tree, shapes and dtypes of the state that came in. {difference}\n"
+            "Did the state come from initialize_state(batch), with the batch of the input?"
+        )
+
+
+def _abstract(tree: Any) -> Any:
+    return jax.tree.map(jax.typeof, tree)
+
+
+def _alike(a: Any, b: Any) -> bool:
+    return (a.shape, a.dtype) == (b.shape, b.dtype)
+
+
+def _plain(tree: Any) -> Any:
+    """With lists for all sequences, and dicts for all mappings."""
+    if isinstance(tree, Mapping):
+        return {key: _plain(value) for key, value in tree.items()}
+    return [_plain(value) for value in tree] if isinstance(tree, list | tuple) else tree

@@ -1,0 +1,141 @@
+"""What a call of a module checks, and what its errors say."""
+
+import jax
+import jax.numpy as jnp
+import pytest
+from flax import nnx
+
+from triax.networks import (
+    LSTM,
+    Container,
+    Dense,
+    Parallel,
+    PopulationGraph,
+    Sequential,
+    StatefulModule,
+    StatefulModuleOutput,
+    VariationalBottleneck,
+    with_recording,
+)
+
+RNGS = nnx.Rngs(0)
+
+
+class Bare(StatefulModule):
+    """Puts out the array alone."""
+
+    def __call__(self, state, x, rollout_extras=None):
+        return x
+
+
+class Remembers(StatefulModule):
+    """A module of a user's own, with a carry of which a function makes the next one."""
+
+    def __init__(self, following):
+        self.following = following
+
+    def __call__(self, state, x, rollout_extras=None):
+        return StatefulModuleOutput(self.following(state), x, 0.0, {})
+
+    def initialize_state(self, batch_size):
+        return {"h": jnp.zeros((batch_size, 2)), "n": jnp.zeros(batch_size, jnp.int32)}
+
+    def reset_state(self, prev_state):
+        return jax.tree.map(jnp.zeros_like, prev_state)
+
+
+CALLS = {
+    "alone": lambda layer: layer,
+    "in a container": lambda layer: Sequential([nnx.relu, Parallel(part=layer)]),
+    "recorded": lambda layer: with_recording(Sequential([layer])),
+}
+
+
+def call(net, batch=3):
+    return net(net.initialize_state(batch), jnp.ones((batch, 2)))
+
+
+@pytest.mark.parametrize("place", CALLS.values(), ids=list(CALLS))
+def test_a_call_that_returns_something_else_is_refused_where_it_is_made(place):
+    with pytest.raises(TypeError, match="Bare: a call must return a StatefulModuleOutput; got ArrayImpl"):
+        call(place(Bare()))
+
+
+@pytest.mark.parametrize("place", CALLS.values(), ids=list(CALLS))
+@pytest.mark.parametrize(
+    ("following", "message"),
+    [
+        (lambda s: {**s, "h": s["h"][:1]}, r"expected float32\[3,2\], got float32\[1,2\]"),
+        (lambda s: {**s, "n": s["n"] + 0.5}, r"expected int32\[3\], got float32\[3\]"),
+        (lambda s: {"h": s["h"]}, r"missing, expected int32\[3\]"),
+        (lambda s: (), r"missing, expected float32\[3,2\]"),
+    ],
+    ids=["shape", "dtype", "tree", "nothing"],
+)
+def test_a_carry_that_does_not_stay_as_it_was_is_refused_in_a_call(place, following, message):
+    with pytest.raises(ValueError, match=rf"Remembers: next_state must have the tree(.|\n)*{message}"):
+        call(place(Remembers(following)))
+
+
+def test_a_carry_may_come_as_another_kind_of_sequence():
+    net = Sequential([LSTM(2, 3, RNGS)])
+    h = jnp.zeros((1, 3))
+    for state in ([(h, h)], ([h, h],)):
+        assert net(state, jnp.ones((1, 2))).output.shape == (1, 3)
+    assert Dense(2, 3, RNGS)(None, jnp.ones((1, 2))).next_state == ()
+
+
+def test_the_check_adds_nothing_to_what_is_computed():
+    net = VariationalBottleneck(2, RNGS)
+    inputs = net.initialize_state(2), jnp.ones((2, 4))
+    unchecked = type(net).__call__.__wrapped__
+    assert str(jax.make_jaxpr(net)(*inputs)) == str(jax.make_jaxpr(lambda s, x: unchecked(net, s, x))(*inputs))
+
+
+def test_an_error_inside_of_a_network_says_where():
+    def broken(x):
+        raise ZeroDivisionError("on purpose")
+
+    graph = PopulationGraph(RNGS)
+    graph.add_output("out", 2, input_from=())
+    graph.add_output("more", 2)
+    graph.connect("out", "more", transform=Parallel(inner=broken))
+    graph.finalize()
+    with pytest.raises(ZeroDivisionError) as caught:
+        call(Sequential({"first": nnx.relu, "body": graph}))
+    assert caught.value.__notes__ == [
+        "In 'inner' of Parallel.",
+        "In 'out->more' of PopulationGraph.",
+        "In 'body' of Sequential.",
+    ]
+
+
+class Forgetful(Container):
+    def __init__(self, inner):
+        self.inner = inner
+
+    def wire(self, run, x):
+        return run("inner", x)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda net: net.initialize_state(1),
+        lambda net: net({"inner": ()}, jnp.ones((1, 2))),
+        lambda net: net.reset_state({"inner": ()}),
+        lambda net: net.unroll({"inner": ()}, jnp.ones((1, 1, 2)), jnp.zeros((1, 1), bool)),
+        lambda net: net.update_statistics({"inner": None}),
+        lambda net: net.children,
+        lambda net: Sequential([net]).initialize_state(1),
+    ],
+)
+def test_a_container_that_did_not_call_super_init_is_told_so(use):
+    with pytest.raises(AttributeError, match=r"Forgetful: no children yet; a container's __init__ must call super"):
+        use(Forgetful(Dense(2, 2, RNGS)))
+
+
+def test_a_container_has_no_other_attributes_made_up():
+    net = Forgetful(Dense(2, 2, RNGS))
+    assert not hasattr(net, "anything") and not hasattr(net, "names")
+    assert str(net).startswith("Forgetful(6 parameters")

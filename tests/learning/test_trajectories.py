@@ -248,6 +248,27 @@ def test_a_carry_that_does_not_fit_is_refused():
         QLearning(q).update(make_trajectory(carry=()))
 
 
+def test_a_role_that_no_rule_has_is_refused_with_the_list_of_roles_before_anything_is_trained():
+    q, pi = triax.Q(memoryless_q, ENV, random_seed=0), triax.Policy(recurrent_policy, ENV, random_seed=0)
+    before = jax.tree.map(np.asarray, (q.params, pi.params))
+    trajectory = make_trajectory(carry=pi.initial_carry(B), carries={"pi_trag": pi.initial_carry(B)})
+    message = (
+        r"the roles \['pi_trag'\], which no rule has; the roles are \[.*'v_targ', 'q_targ', 'pi_targ', 'q', 'reg'\]"
+    )
+    with pytest.raises(ValueError, match=f"QLearning: {message}"):
+        QLearning(q).td_error(trajectory)
+    with pytest.raises(ValueError, match=f"PPOClip: {message}"):
+        PPOClip(pi).update(trajectory, np.ones((T, B), np.float32))
+    jax.tree.map(np.testing.assert_array_equal, before, jax.tree.map(np.asarray, (q.params, pi.params)))
+
+
+def test_rules_share_a_trajectory_and_leave_roles_alone_that_only_the_other_has():
+    pi = triax.Policy(recurrent_policy, ENV, random_seed=0)
+    trajectory = make_trajectory(carry=pi.initial_carry(B), carries={"v_targ": (np.zeros((B, 1)),)})
+    metrics = VanillaPG(pi).grads_and_metrics(trajectory, np.ones((T, B), np.float32))[2]
+    assert np.isfinite(metrics["VanillaPG/loss"])
+
+
 @pytest.mark.parametrize("field", ["S", "A", "R", "terminated", "S_next"])
 def test_leaves_without_time_and_batch_are_refused(field):
     q = triax.Q(memoryless_q, ENV, random_seed=0)

@@ -10,7 +10,7 @@ from gymnasium.spaces import Space
 from jaxtyping import Array, Float, PyTree
 
 from triax.learning.evaluation import Alongside
-from triax.learning.trajectories import rows_of
+from triax.learning.trajectories import check_roles, rows_of
 from triax.reward_tracing import Trajectory, TransitionBatch
 from triax.spaces import batch_encoder
 
@@ -87,6 +87,7 @@ class BatchEncoder:
             ValueError: NaN, values outside their space, a missing field, or leaves that disagree in length.
         """
         if isinstance(batch, Trajectory):
+            check_roles(batch, who=self._who)
             batch = rows_of(batch, who=self._who)
         if not isinstance(batch, TransitionBatch):
             raise TypeError(

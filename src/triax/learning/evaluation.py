@@ -18,6 +18,8 @@ Place = Literal["S", "S_next"]
 
 TRAINED = "trained"
 """The role of the function in training: it runs in training mode, all others in evaluation mode."""
+ROLES = (TRAINED, "v_targ", "q_targ", "pi_targ", "q", "reg")
+"""The roles in all rules, which ``Trajectory.carries`` may name; agents name those of their own networks."""
 
 
 class Alongside(NamedTuple):

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
-from triax.learning.evaluation import Alongside
+from triax.learning.evaluation import ROLES, Alongside
 from triax.networks.unrolling import fold
 from triax.reward_tracing import Trajectory, TransitionBatch
 
@@ -40,6 +40,17 @@ def rows_of(trajectory: Trajectory, *, who: str) -> TransitionBatch:
     along = Alongside(trajectory.carry, dict(trajectory.carries), resets[first:], burn_in)
     logP, R, In, A_next, logP_next, W = map(_fold, (logP, R, In, A_next, logP_next, W))
     return TransitionBatch.from_values((S, A, logP, R, In, S_next, A_next, logP_next, W, None, along))
+
+
+def check_roles(trajectory: Trajectory, *, who: str) -> None:
+    """``ValueError`` for carries of a role that no rule has; one that only other rules have may stay."""
+    unknown = sorted(set(trajectory.carries) - set(ROLES))
+    if unknown:
+        raise ValueError(
+            f"{who}: trajectory.carries has the roles {unknown}, which no rule has; the roles are {list(ROLES)}:"
+            " 'trained' is the function in training, 'q' the critics of a policy objective, 'reg' the function of a"
+            " regularizer, the others are targets. Nothing was trained."
+        )
 
 
 def _fold(tree: PyTree) -> PyTree:

@@ -31,7 +31,9 @@ class Trajectory:
     ``W``
         Sample weights ``[time, batch]``, or ``None`` for ones.
     ``carries``
-        Carries of functions that remember something else than ``carry``, by their role in a rule: ``"pi_targ"``, ...
+        Carries of functions that remember something else than ``carry``, by their role in a rule: ``"trained"``,
+        ``"v_targ"``, ``"q_targ"``, ``"pi_targ"``, ``"q"`` (critics of a policy objective), ``"reg"``. Rules refuse
+        other names.
     ``is_start``
         ``[batch]``, whether an episode starts at the first step, so that its ``carry`` is replaced; or ``None`` for
         no.

@@ -253,7 +253,7 @@ def test_a_role_that_no_rule_has_is_refused_with_the_list_of_roles_before_anythi
     before = jax.tree.map(np.asarray, (q.params, pi.params))
     trajectory = make_trajectory(carry=pi.initial_carry(B), carries={"pi_trag": pi.initial_carry(B)})
     message = (
-        r"the roles \['pi_trag'\], which no rule has; the roles are \[.*'v_targ', 'q_targ', 'pi_targ', 'q', 'reg'\]"
+        r"trajectory.carries has the roles \['pi_trag'\], which no rule has; the roles are \[.*'pi_targ', 'q', 'reg'\]"
     )
     with pytest.raises(ValueError, match=f"QLearning: {message}"):
         QLearning(q).td_error(trajectory)

@@ -86,7 +86,7 @@ def test_an_action_port_without_sampler_is_named():  # F37
         (Dense(2, 3, RNGS), r"got float32\[4, 3\]\. End it with an ActionSampler"),
         (Map(arm=Dense(2, 3, RNGS)), r"got float32\[4, 3\] at \['arm'\]"),
     ):
-        net = PPOAdapter(port, lambda x: 0.0)
+        net = PPOAdapter(port, lambda x: jnp.zeros(4))
         x = {"arm": jnp.ones((4, 2))} if isinstance(port, Map) else jnp.ones((4, 2))
         with pytest.raises(TypeError, match=message):
             net(net.initialize_state(4), x)

@@ -10,8 +10,8 @@ from flax import nnx
 from jaxtyping import Array, Bool, Float
 
 from triax.core.numbers import check_count
-from triax.networks.feedforward import check_features
 from triax.networks.history import last_start
+from triax.networks.inputs import check_carry, check_features
 from triax.networks.module import StatefulModule
 from triax.networks.plain import plain
 from triax.networks.types import ModuleState, StatefulModuleOutput
@@ -62,7 +62,10 @@ class SlidingWindowAttention(StatefulModule):
 
     def __call__(self, state: ModuleState, x: Any, rollout_extras: Any = None) -> StatefulModuleOutput:
         """One step."""
-        query, key, value = self._project(x)
+        check_features(self, x, self.in_features)
+        cache = (self.window - 1, self.num_heads, self.head_features)
+        check_carry(self, state, [(), cache, cache], jnp.shape(x)[:-1])
+        query, key, value = self._project(jnp.asarray(x))
         keys = jnp.concatenate([state["keys"], key[:, None]], axis=1)
         values = jnp.concatenate([state["values"], value[:, None]], axis=1)
         ages = jnp.arange(self.window - 1, -1, -1)

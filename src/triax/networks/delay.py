@@ -7,6 +7,7 @@ from jaxtyping import Array, Bool
 
 from triax.core.numbers import check_count
 from triax.networks.history import Past, Specs, push
+from triax.networks.inputs import check_carry
 from triax.networks.module import StatefulModule
 from triax.networks.plain import plain
 from triax.networks.types import ModuleState, StatefulModuleOutput
@@ -32,9 +33,11 @@ class Delay(StatefulModule):
 
     def __call__(self, state: ModuleState, x: Any, rollout_extras: Any = None) -> StatefulModuleOutput:
         """One step."""
+        x = self.specs.cast(x, 1)
+        check_carry(self, state, self.specs.shapes(self.k_steps), jax.tree.leaves(x)[0].shape[:1])
         buffer = state["buffer"]
         oldest = jax.tree.map(lambda b: b[:, 0], buffer)
-        return plain(oldest, {"buffer": push(buffer, self.specs.cast(x, 1))})
+        return plain(oldest, {"buffer": push(buffer, x)})
 
     def initialize_state(self, batch_size: int) -> ModuleState:
         """Buffers full of the initial value."""

@@ -12,8 +12,7 @@ from flax import nnx
 from jaxtyping import Array
 
 from triax.core.keys import Key
-from triax.networks.feedforward import check_features
-from triax.networks.inputs import as_float
+from triax.networks.inputs import as_float, check_features
 from triax.networks.randomness import own_stream
 from triax.networks.samplers import Coefficient, DrawingSampler, is_off, value_of
 from triax.networks.types import StatefulModuleOutput
@@ -99,7 +98,7 @@ class DistributionSampler(DrawingSampler):
 
     def _tree(self, x: Any) -> Any:
         """Side by side to a tree of parameters; trees pass."""
-        if not hasattr(x, "shape"):
+        if not jax.tree_util.all_leaves([x]):
             return jax.tree.map(as_float, x)
         check_features(self, x, self.num_params)
         x = as_float(x)

@@ -7,18 +7,12 @@ import jax.numpy as jnp
 from flax import nnx
 
 from triax.networks.convolution import conv_general_dilated
+from triax.networks.inputs import as_float, check_array, check_features
 from triax.networks.module import StatefulModule
 from triax.networks.plain import plain
-from triax.networks.types import ModuleState, SizeError, StatefulModuleOutput
+from triax.networks.types import ModuleState, StatefulModuleOutput
 
 Activation = Callable[..., Any]
-
-
-def check_features(layer: Any, x: Any, expected: int) -> None:
-    """Refuse an input whose last axis is not ``expected`` long."""
-    shape = jnp.shape(x)
-    if not shape or shape[-1] != expected:
-        raise SizeError(type(layer).__name__, expected, shape[-1] if shape else 0)
 
 
 class Dense(StatefulModule):
@@ -73,6 +67,10 @@ class Conv(StatefulModule):
 
     def __call__(self, state: ModuleState, x: Any, rollout_extras: Any = None) -> StatefulModuleOutput:
         """One step."""
+        axes = len(self.conv.kernel_size)
+        check_array(self, x, wanted := f"[batch, {'size, ' * axes}{self.in_features}]")
+        if jnp.ndim(x) <= axes:
+            raise ValueError(f"Conv: takes images {wanted}, channels last; got shape {list(jnp.shape(x))}.")
         check_features(self, x, self.in_features)
-        y = self.conv(jnp.asarray(x, jnp.result_type(x, jnp.float32)))
+        y = self.conv(as_float(x))
         return plain(y if self.activation is None else self.activation(y))

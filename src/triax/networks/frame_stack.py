@@ -8,6 +8,7 @@ from jaxtyping import Array, Bool
 
 from triax.core.numbers import check_count
 from triax.networks.history import Past, Specs, push
+from triax.networks.inputs import check_carry
 from triax.networks.module import StatefulModule
 from triax.networks.plain import plain
 from triax.networks.types import ModuleState, StatefulModuleOutput
@@ -33,7 +34,10 @@ class FrameStack(StatefulModule):
 
     def __call__(self, state: ModuleState, x: Any, rollout_extras: Any = None) -> StatefulModuleOutput:
         """One step."""
-        x, buffer = self.specs.cast(x, 1), state["buffer"]
+        x = self.specs.cast(x, 1)
+        carried = [*self.specs.shapes(self.num_frames - 1), ()]
+        check_carry(self, state, carried, jax.tree.leaves(x)[0].shape[:1])
+        buffer = state["buffer"]
         if self.padding == "reset":
             first = jax.tree.map(lambda leaf: leaf[:, None], x)
             buffer = select(state["empty"], first, buffer)

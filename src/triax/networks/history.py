@@ -37,6 +37,10 @@ class Specs:
         ]
         return jax.tree.unflatten(self.treedef, arrays)
 
+    def shapes(self, length: int) -> list[tuple[int, ...]]:
+        """Of each leaf in a buffer of so many entries, without batch axis."""
+        return [(length, *shape) for shape, _ in self.leaves]
+
     def spread(self, value: Any) -> tuple:
         """One number a leaf, from a number for all or a tree of them; refused where it does not fit."""
         fits = jax.tree.structure(value) == self.treedef

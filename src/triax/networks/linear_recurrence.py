@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Bool, Inexact
 
-from triax.networks.feedforward import check_features
+from triax.networks.inputs import check_carry, check_features
 from triax.networks.module import StatefulModule
 from triax.networks.plain import plain
 from triax.networks.types import ModuleState, StatefulModuleOutput
@@ -136,6 +136,7 @@ class LRU(StatefulModule):
     def __call__(self, state: ModuleState, x: Any, rollout_extras: Any = None) -> StatefulModuleOutput:
         """One step."""
         check_features(self, x, self.in_features)
+        check_carry(self, state, [(self.hidden_features,)], jnp.shape(x)[:-1])
         state = decayed(self.decay(), state) + self._drive(jnp.asarray(x))
         return plain(self._read(state, jnp.asarray(x)), state)
 
@@ -188,6 +189,7 @@ class MinGRU(StatefulModule):
     def __call__(self, state: ModuleState, x: Any, rollout_extras: Any = None) -> StatefulModuleOutput:
         """One step."""
         check_features(self, x, self.in_features)
+        check_carry(self, state, [(self.hidden_features,)], jnp.shape(x)[:-1])
         decay, inputs = _gates(self.linear(jnp.asarray(x)))
         h = decayed(decay, state) + inputs
         return plain(h, h)

@@ -105,8 +105,8 @@ class Normalizer(StatefulModule):
             raise ValueError(f"Normalizer: the input must be a tree like {self.treedef}; got {treedef}.")
         for name, leaf, shape in zip(self.names, leaves, self.shapes, strict=True):
             got = jnp.shape(leaf)
-            if shape and got[-1:] != shape[-1:]:
-                raise SizeError("Normalizer", shape[-1], got[-1] if got else 0)
+            if shape and got and got[-1] != shape[-1]:
+                raise SizeError("Normalizer", shape[-1], got[-1])
             if got[len(got) - len(shape) :] != shape or len(got) <= len(shape):
                 raise ValueError(f"Normalizer: {name} must be [batch, *{list(shape)}]; got {list(got)}.")
         return {name: jnp.asarray(leaf) for name, leaf in zip(self.names, leaves, strict=True)}

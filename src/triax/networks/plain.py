@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Bool
 
-from triax.networks.inputs import as_float
+from triax.networks.inputs import as_float, check_carry, check_rows
 from triax.networks.module import StatefulModule
 from triax.networks.randomness import key_chain, own_stream, reseed, split_keys
 from triax.networks.types import ModuleState, StatefulModuleOutput
@@ -37,11 +37,22 @@ class Stateless(StatefulModule):
 
     def __call__(self, state: ModuleState, x: Any, rollout_extras: Any = None) -> StatefulModuleOutput:
         """One step."""
-        return plain(self.apply(self.layer, x))
+        y = self.apply(self.layer, x)
+        check_rows(_name_of(self.layer), y)
+        return plain(y)
 
     def apply(self, layer: Callable[..., Any], x: Any) -> Any:
         """``layer`` on ``x``, told about the mode if it wants to know."""
-        return layer(x, is_training=not self.deterministic) if self.takes_mode else layer(x)
+        try:
+            return layer(x, is_training=not self.deterministic) if self.takes_mode else layer(x)
+        except Exception as error:
+            if "hk.transform" not in str(error):
+                raise
+            name = _name_of(layer)
+            raise TypeError(
+                f"{name} is made of Haiku's modules, and a network must know their parameters. "
+                f"Put triax.networks.HaikuLayer({name}, sample_input, rngs) in its place."
+            ) from error
 
 
 class Stochastic(Stateless):
@@ -60,6 +71,11 @@ class Stochastic(Stateless):
 
     def __call__(self, state: ModuleState, x: Any, rollout_extras: Any = None) -> StatefulModuleOutput:
         """One step."""
+        batches = {jnp.shape(leaf)[:1] for leaf in jax.tree.leaves(x)}
+        if () in batches or len(batches) != 1:
+            got = jax.tree.map(lambda leaf: list(jnp.shape(leaf)), x)
+            raise ValueError(f"{_name_of(self.layer)}: takes arrays [batch, ...], all of one batch; got {got}.")
+        check_carry(self, state, [()], *batches)
         state, keys = split_keys(state)
         return plain(self._with_noise(keys, x), state)
 
@@ -86,7 +102,7 @@ class Stochastic(Stateless):
             layer = nnx.merge(graphdef, rngs, variables, copy=True)
             reseed(layer, key)
             rows = jax.tree.map(lambda leaf: leaf[None], x)
-            y = self.apply(layer, as_float(rows) if isinstance(layer, nnx.Dropout) else rows)
+            y = self.apply(layer, jax.tree.map(as_float, rows) if isinstance(layer, nnx.Dropout) else rows)
             after = jax.tree.leaves(nnx.split(layer, nnx.RngState, ...)[2])
             if any(a is not b for a, b in zip(after, jax.tree.leaves(variables), strict=True)):
                 raise ValueError(
@@ -122,6 +138,10 @@ def _(layer: StatefulModule) -> StatefulModule:
 def _(layer: nnx.Module) -> StatefulModule:
     draws = jax.tree.leaves(nnx.state(layer, nnx.RngState))
     return Stochastic(layer) if draws else Stateless(layer)
+
+
+def _name_of(layer: Any) -> str:
+    return getattr(layer, "__name__", type(layer).__name__)
 
 
 def _takes_mode(layer: Callable[..., Any]) -> bool:

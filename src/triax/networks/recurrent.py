@@ -7,8 +7,8 @@ import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Bool, Float
 
-from triax.networks.feedforward import check_features
 from triax.networks.gated import Elementwise, GRUGates, LSTMGates, Weights, gated_unroll, sigmoid, tanh
+from triax.networks.inputs import check_carry, check_features
 from triax.networks.module import StatefulModule
 from triax.networks.plain import plain
 from triax.networks.types import ModuleState, StatefulModuleOutput
@@ -71,6 +71,7 @@ class LSTM(StatefulModule):
     def __call__(self, state: ModuleState, x: Any, rollout_extras: Any = None) -> StatefulModuleOutput:
         """One step."""
         check_features(self, x, self.in_features)
+        check_carry(self, state, [(self.hidden_features,)] * 2, jnp.shape(x)[:-1])
         h, c = state
         (c, h), output = self.cell((c, h), jnp.asarray(x))
         return plain(output, LSTMCarry(h, c))
@@ -145,6 +146,7 @@ class GRU(StatefulModule):
     def __call__(self, state: ModuleState, x: Any, rollout_extras: Any = None) -> StatefulModuleOutput:
         """One step."""
         check_features(self, x, self.in_features)
+        check_carry(self, state, [(self.hidden_features,)], jnp.shape(x)[:-1])
         h, output = self.cell(state, jnp.asarray(x))
         return plain(output, h)
 

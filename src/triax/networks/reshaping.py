@@ -1,14 +1,17 @@
 """Layers that only select, join, cut or scale."""
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array
 
+from triax.networks.inputs import check_features
 from triax.networks.module import StatefulModule
 from triax.networks.plain import plain
-from triax.networks.types import ModuleState, SizeError, StatefulModuleOutput
+from triax.networks.types import ModuleState, StatefulModuleOutput
 
 FilterSpec = str | tuple | Callable[..., Any]
 """A key, a path of keys and indices, or a function of the whole input."""
@@ -29,8 +32,7 @@ class Splitter(StatefulModule):
     def __call__(self, state: ModuleState, x: Any, rollout_extras: Any = None) -> StatefulModuleOutput:
         """One step."""
         total = sum(size for _, size in self.sizes)
-        if jnp.shape(x)[-1] != total:
-            raise SizeError("Splitter", total, jnp.shape(x)[-1])
+        check_features(self, x, total)
         parts, start = {}, 0
         for name, size in self.sizes:
             parts[name] = jnp.asarray(x)[..., start : start + size]
@@ -57,8 +59,7 @@ class Flattener(StatefulModule):
 
     def _flatten(self, x: Any, levels: int) -> Any:
         if not levels:
-            rows = [jnp.reshape(leaf, (jnp.shape(leaf)[0], -1)) for leaf in jax.tree.leaves(x)]
-            return jnp.concatenate(rows, axis=-1)
+            return jnp.concatenate(_rows(x), axis=-1)
         if isinstance(x, Mapping):
             return {key: self._flatten(value, levels - 1) for key, value in x.items()}
         if isinstance(x, list | tuple):
@@ -69,6 +70,20 @@ class Flattener(StatefulModule):
             "tuples; "
             f"there is a leaf of shape {list(jnp.shape(x))} above."
         )
+
+
+def _rows(x: Any) -> list[Array]:
+    """The leaves as ``[batch, features]``; refused where there are none, or their batches differ."""
+    leaves = jax.tree.leaves(x)
+    if not leaves:
+        raise ValueError(f"Flattener: takes a tree of arrays [batch, ...]; got {x!r}, without an array in it.")
+    shapes = [jnp.shape(leaf) for leaf in leaves]
+    batches = {shape[:1] for shape in shapes}
+    if () in batches or len(batches) > 1:
+        raise ValueError(
+            f"Flattener: all arrays must be [batch, ...], with one batch; got the shapes {list(map(list, shapes))}."
+        )
+    return [jnp.reshape(leaf, (shape[0], math.prod(shape[1:]))) for leaf, shape in zip(leaves, shapes, strict=True)]
 
 
 class Filter(StatefulModule):

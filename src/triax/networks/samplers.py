@@ -10,8 +10,7 @@ from flax import nnx
 from jaxtyping import Array, Bool, Float
 
 from triax.core.keys import Key
-from triax.networks.feedforward import check_features
-from triax.networks.inputs import as_float
+from triax.networks.inputs import as_float, check_array, check_features
 from triax.networks.module import StatefulModule
 from triax.networks.randomness import own_stream
 from triax.networks.types import ModuleState, StatefulModuleOutput
@@ -94,8 +93,9 @@ class NormalTanhSampler(DrawingSampler):
 
     def act(self, params: Any, sample: Any, rng: Key) -> StatefulModuleOutput:
         """One step with its key."""
-        if params.shape[-1] % 2:
-            check_features(self, params, params.shape[-1] + 1)
+        check_array(self, params, "[batch, 2 * size]")
+        width = jnp.shape(params)[-1]
+        check_features(self, params, width + width % 2)
         action_key, entropy_key = jax.random.split(rng)
         mu, r = jnp.split(as_float(params), 2, axis=-1)
         sigma = (jax.nn.softplus(r) + self.min_std) * self.std_scale

@@ -7,8 +7,7 @@ import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Bool, Float
 
-from triax.networks.feedforward import check_features
-from triax.networks.inputs import as_float
+from triax.networks.inputs import as_float, check_carry, check_features
 from triax.networks.module import StatefulModule
 from triax.networks.randomness import key_chain, own_stream, split_keys
 from triax.networks.types import ModuleState, StatefulModuleOutput
@@ -36,8 +35,10 @@ class VariationalBottleneck(StatefulModule):
         self.kl_weight, self.min_std = kl_weight, min_std
         self.stream = own_stream(rng, "latent")
 
-    def __call__(self, key: ModuleState, x: Array, rollout_extras: Any = None) -> StatefulModuleOutput:
+    def __call__(self, key: ModuleState, x: Any, rollout_extras: Any = None) -> StatefulModuleOutput:
         """One step."""
+        check_features(self, x, self.in_features)
+        check_carry(self, key, [()], jnp.shape(x)[:-1])
         keys, noise_keys = split_keys(key)
         z, loss, metrics = self.encode(x, noise_keys)
         return StatefulModuleOutput(keys, z, loss, metrics)
@@ -97,8 +98,10 @@ class AR1VariationalBottleneck(VariationalBottleneck):
         super().__init__(latent_size, rng, kl_weight, min_std)
         self.ar1_weight, self.backprop_through_time = ar1_weight, backprop_through_time
 
-    def __call__(self, state: ModuleState, x: Array, rollout_extras: Any = None) -> StatefulModuleOutput:
+    def __call__(self, state: ModuleState, x: Any, rollout_extras: Any = None) -> StatefulModuleOutput:
         """One step."""
+        check_features(self, x, self.in_features)
+        check_carry(self, state, [(), (), (self.latent_size,)], jnp.shape(x)[:-1])
         keys, noise_keys = split_keys(state["keys"])
         z, loss, metrics = self.encode(x, noise_keys)
         last_z = state["last_z"]

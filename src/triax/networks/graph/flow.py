@@ -98,9 +98,8 @@ class Flow:
     groups: tuple[tuple[str, ...], ...]
     record: bool
 
-    def step(self, state: ModuleState, obs: Any, extras: Any) -> StatefulModuleOutput:
+    def step(self, state: ModuleState, obs: Any, extras: Any, batch: int) -> StatefulModuleOutput:
         """One step of the whole graph."""
-        batch = jax.tree.leaves((obs, state))[0].shape[0]
         sums = {name: self._external(name, obs, (batch,)) for name in self.nodes}
         buffers, states, given = self._unpack(state, extras)
         nodes = tuple(self.nodes[name] for group in self.groups for name in group)

@@ -1,6 +1,6 @@
 """Populations that excite each other, with loops and delays."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +15,7 @@ from triax.core.numbers import check_count
 from triax.networks.feedforward import Dense
 from triax.networks.graph.flow import Flow
 from triax.networks.graph.parts import Connection, Edge, Population, components, shortest_path, topological_order
+from triax.networks.inputs import check_carry
 from triax.networks.module import StatefulModule
 from triax.networks.plain import as_module
 from triax.networks.types import ModuleState, StatefulModuleOutput
@@ -177,7 +178,16 @@ class PopulationGraph(StatefulModule):
 
     def __call__(self, state: ModuleState, obs: Any, rollout_extras: Any = None) -> StatefulModuleOutput:
         """One step."""
-        return self._flow().step(state, obs, rollout_extras)
+        flow, batch = self._flow(), np.shape(jax.tree.leaves((obs, state, 0))[0])[:1]
+        if not batch:
+            raise ValueError(f"PopulationGraph: takes arrays [batch, ...]; got {obs!r}, without a batch axis.")
+        if not isinstance(state, Mapping) or set(state) != {"populations", "connections"}:
+            got = sorted(state) if isinstance(state, Mapping) else type(state).__name__
+            raise ValueError(f"PopulationGraph: the carry must be like that of initialize_state(batch); got {got}.")
+        nodes = sorted(self.populations, key=lambda node: node.name)
+        buffers = [(node.max_outgoing_delay, node.size) for node in nodes if node.max_outgoing_delay]
+        check_carry(self, state["populations"], buffers, batch)
+        return flow.step(state, obs, rollout_extras, *batch)
 
     def unroll(
         self, state: ModuleState, xs: Any, resets: Bool[Array, "time batch"], rollout_extras: Any = None

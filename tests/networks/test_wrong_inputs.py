@@ -108,9 +108,19 @@ def test_a_carry_of_another_batch_is_refused_in_a_single_step(name):
 
 
 @pytest.mark.parametrize("name", list(MEMORIES))
-def test_what_is_no_carry_of_the_layer_is_refused(name):
-    with pytest.raises(ValueError, match=f"{name}: the carry must be like that of initialize_state"):
-        MEMORIES[name]()((), jnp.ones((2, 4)))
+def test_what_is_no_carry_of_the_layer_is_refused_in_a_step_and_in_a_sequence(name):
+    net, message = MEMORIES[name](), f"{name}: the carry must be like that of initialize_state"
+    with pytest.raises(ValueError, match=message):
+        net((), jnp.ones((2, 4)))
+    with pytest.raises(ValueError, match=message):
+        net.unroll((), jnp.ones((3, 2, 4)), jnp.zeros((3, 2), bool))
+
+
+@pytest.mark.parametrize("name", [name for name in MEMORIES if name != "Stochastic"])
+def test_a_sequence_with_an_axis_too_many_is_refused(name):
+    net = MEMORIES[name]()
+    with pytest.raises(ValueError, match=rf"{name}: .*2, 5"):
+        net.unroll(net.initialize_state(2), jnp.ones((3, 2, 5, 4)), jnp.zeros((3, 2), bool))
 
 
 @pytest.mark.parametrize("name", [*MEMORIES, "Normalizer", "Conv"])

@@ -62,9 +62,7 @@ class SlidingWindowAttention(StatefulModule):
 
     def __call__(self, state: ModuleState, x: Any, rollout_extras: Any = None) -> StatefulModuleOutput:
         """One step."""
-        check_features(self, x, self.in_features)
-        cache = (self.window - 1, self.num_heads, self.head_features)
-        check_carry(self, state, [(), cache, cache], jnp.shape(x)[:-1])
+        self._check(state, x)
         query, key, value = self._project(jnp.asarray(x))
         keys = jnp.concatenate([state["keys"], key[:, None]], axis=1)
         values = jnp.concatenate([state["values"], value[:, None]], axis=1)
@@ -94,6 +92,7 @@ class SlidingWindowAttention(StatefulModule):
         check_sequence(self, state, xs, resets)
         if not resets.shape[0]:
             return super().unroll(state, xs, resets, rollout_extras)
+        self._check(state, xs, time=1)
         query, key, value = unfold(self._project(fold(xs)), resets)
         keys, values = (
             jnp.concatenate([jnp.moveaxis(state[name], 1, 0), new]) for name, new in (("keys", key), ("values", value))
@@ -103,8 +102,12 @@ class SlidingWindowAttention(StatefulModule):
         y = self.out(mixed.reshape(resets.size, self.num_heads * self.head_features))
         return plain(unfold(y, resets), self._next_carry(state, keys, values, began[-1]), resets.shape)
 
-    def _project(self, x: Any) -> tuple[Array, Array, Array]:
+    def _check(self, state: ModuleState, x: Any, *, time: int = 0) -> None:
         check_features(self, x, self.in_features)
+        cache = (self.window - 1, self.num_heads, self.head_features)
+        check_carry(self, state, [(), cache, cache], jnp.shape(x)[time:-1])
+
+    def _project(self, x: Any) -> tuple[Array, Array, Array]:
         parts = self.qkv(x).reshape(x.shape[0], 3, self.num_heads, self.head_features)
         return parts[:, 0], parts[:, 1], parts[:, 2]
 

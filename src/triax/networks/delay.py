@@ -56,6 +56,7 @@ class Delay(StatefulModule):
         check_sequence(self, state, xs, resets)
         if not resets.shape[0]:
             return super().unroll(state, xs, resets, rollout_extras)
+        check_carry(self, state, self.specs.shapes(self.k_steps), resets.shape[1:])
         fill = self.specs.full(resets.shape, self.initial_values)
         past = Past(state["buffer"], self.specs.cast(xs, 2), resets, fill)
         return plain(past.lagged(self.k_steps), {"buffer": past.buffer()}, resets.shape)

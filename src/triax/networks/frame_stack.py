@@ -35,8 +35,7 @@ class FrameStack(StatefulModule):
     def __call__(self, state: ModuleState, x: Any, rollout_extras: Any = None) -> StatefulModuleOutput:
         """One step."""
         x = self.specs.cast(x, 1)
-        carried = [*self.specs.shapes(self.num_frames - 1), ()]
-        check_carry(self, state, carried, jax.tree.leaves(x)[0].shape[:1])
+        check_carry(self, state, self._carried(), jax.tree.leaves(x)[0].shape[:1])
         buffer = state["buffer"]
         if self.padding == "reset":
             first = jax.tree.map(lambda leaf: leaf[:, None], x)
@@ -63,12 +62,17 @@ class FrameStack(StatefulModule):
         if not resets.shape[0]:
             return super().unroll(state, xs, resets, rollout_extras)
         xs = self.specs.cast(xs, 2)
+        check_carry(self, state, self._carried(), resets.shape[1:])
         starts = resets.at[0].set(resets[0] | state["empty"])
         past = Past(state["buffer"], xs, starts, jax.tree.map(jnp.zeros_like, xs))
         if self.padding == "reset":
             past.fill = jax.tree.map(lambda x: _at_time(x, jnp.maximum(past.starts, 0)), xs)
         old = [past.lagged(lag) for lag in range(self.num_frames - 1, 0, -1)]
         return plain(self._join([*old, xs]), _carry(past.buffer(), state["empty"]), resets.shape)
+
+    def _carried(self) -> list[tuple[int, ...]]:
+        """Shapes in the carry, without batch axis."""
+        return [*self.specs.shapes(self.num_frames - 1), ()]
 
     def _join(self, frames: list[Any]) -> Any:
         """Side by side on the last axis; numbers get an axis first."""

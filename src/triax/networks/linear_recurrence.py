@@ -156,6 +156,7 @@ class LRU(StatefulModule):
         if not resets.shape[0]:
             return super().unroll(state, xs, resets, rollout_extras)
         check_features(self, xs, self.in_features)
+        check_carry(self, state, [(self.hidden_features,)], jnp.shape(xs)[1:-1])
         rows = fold(jnp.asarray(xs))
         decay = jnp.where(resets[..., None], 0.0, self.decay())
         states = linear_recurrence(decay, unfold(self._drive(rows), resets), state)
@@ -210,6 +211,7 @@ class MinGRU(StatefulModule):
         if not resets.shape[0]:
             return super().unroll(state, xs, resets, rollout_extras)
         check_features(self, xs, self.in_features)
+        check_carry(self, state, [(self.hidden_features,)], jnp.shape(xs)[1:-1])
         decay, inputs = unfold(_gates_of_sequence(self.linear(fold(xs))), resets)
         hs = linear_recurrence(jnp.where(resets[..., None], 0.0, decay), inputs, state)
         return plain(hs, hs[-1], resets.shape)

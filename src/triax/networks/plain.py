@@ -71,11 +71,7 @@ class Stochastic(Stateless):
 
     def __call__(self, state: ModuleState, x: Any, rollout_extras: Any = None) -> StatefulModuleOutput:
         """One step."""
-        batches = {jnp.shape(leaf)[:1] for leaf in jax.tree.leaves(x)}
-        if () in batches or len(batches) != 1:
-            got = jax.tree.map(lambda leaf: list(jnp.shape(leaf)), x)
-            raise ValueError(f"{_name_of(self.layer)}: takes arrays [batch, ...], all of one batch; got {got}.")
-        check_carry(self, state, [()], *batches)
+        self._check(state, x, 1)
         state, keys = split_keys(state)
         return plain(self._with_noise(keys, x), state)
 
@@ -92,8 +88,17 @@ class Stochastic(Stateless):
     ) -> StatefulModuleOutput:
         """A sequence: only the keys are chained, the module runs once."""
         check_sequence(self, state, xs, resets)
+        self._check(state, xs, 2)
         state, keys = key_chain(state, resets.shape[0])
         return plain(jax.vmap(self._with_noise)(keys, xs), state, resets.shape)
+
+    def _check(self, state: ModuleState, x: Any, axes: int) -> None:
+        """Refuse inputs that do not all begin with the same ``axes``, or a carry of another batch."""
+        leads = {jnp.shape(leaf)[:axes] for leaf in jax.tree.leaves(x)}
+        if len(leads) != 1 or len(lead := leads.pop()) < axes:
+            got = jax.tree.map(lambda leaf: list(jnp.shape(leaf)), x)
+            raise ValueError(f"{_name_of(self.layer)}: takes arrays [batch, ...], all of one batch; got {got}.")
+        check_carry(self, state, [()], lead[-1:])
 
     def _with_noise(self, keys: Array, x: Any) -> Any:
         graphdef, rngs, variables = nnx.split(self.layer, nnx.RngState, ...)

@@ -98,6 +98,7 @@ class LSTM(StatefulModule):
         """A sequence; only the recurrent part is scanned."""
         check_sequence(self, state, xs, resets)
         check_features(self, xs, self.in_features)
+        check_carry(self, state, [(self.hidden_features,)] * 2, jnp.shape(xs)[1:-1])
         carry = (state[0], state[1])
         carry, hs = gated_unroll(self.gates, self._weights(), jnp.asarray(xs), resets, carry, self._initial())
         return plain(hs, LSTMCarry(*carry), resets.shape)
@@ -171,6 +172,7 @@ class GRU(StatefulModule):
         """A sequence; only the recurrent part is scanned."""
         check_sequence(self, state, xs, resets)
         check_features(self, xs, self.in_features)
+        check_carry(self, state, [(self.hidden_features,)], jnp.shape(xs)[1:-1])
         (h,), hs = gated_unroll(self.gates, self._weights(), jnp.asarray(xs), resets, (state,), self._initial())
         return plain(hs, h, resets.shape)
 

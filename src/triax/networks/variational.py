@@ -56,6 +56,8 @@ class VariationalBottleneck(StatefulModule):
     ) -> StatefulModuleOutput:
         """A sequence: only the keys are chained."""
         check_sequence(self, state, xs, resets)
+        check_features(self, xs, self.in_features)
+        check_carry(self, state, [()], jnp.shape(xs)[1:-1])
         keys, noise_keys = key_chain(state, resets.shape[0])
         z, loss, metrics = self.encode(xs, noise_keys)
         return StatefulModuleOutput(keys, z, loss, metrics)
@@ -64,7 +66,6 @@ class VariationalBottleneck(StatefulModule):
         self, x: Any, keys: Array
     ) -> tuple[Float[Array, "*batch latent"], Float[Array, "*batch"], dict[str, Array]]:
         """Code, loss and metrics, with a key for each row."""
-        check_features(self, x, self.in_features)
         mu, r = jnp.split(as_float(x), 2, axis=-1)
         sigma = jax.nn.softplus(r) + self.min_std
         kl = 0.5 * jnp.sum(mu**2 + sigma**2 - 2 * jnp.log(sigma) - 1, axis=-1)
@@ -115,6 +116,8 @@ class AR1VariationalBottleneck(VariationalBottleneck):
         check_sequence(self, state, xs, resets)
         if not resets.shape[0]:
             return StatefulModule.unroll(self, state, xs, resets)
+        check_features(self, xs, self.in_features)
+        check_carry(self, state, [(), (), (self.latent_size,)], jnp.shape(xs)[1:-1])
         out = super().unroll(state["keys"], xs, resets)
         z = out.output.astype(state["last_z"].dtype)
         last_z = jnp.concatenate([state["last_z"][None], z[:-1]])

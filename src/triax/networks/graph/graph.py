@@ -181,12 +181,7 @@ class PopulationGraph(StatefulModule):
         flow, batch = self._flow(), np.shape(jax.tree.leaves((obs, state, 0))[0])[:1]
         if not batch:
             raise ValueError(f"PopulationGraph: takes arrays [batch, ...]; got {obs!r}, without a batch axis.")
-        if not isinstance(state, Mapping) or set(state) != {"populations", "connections"}:
-            got = sorted(state) if isinstance(state, Mapping) else type(state).__name__
-            raise ValueError(f"PopulationGraph: the carry must be like that of initialize_state(batch); got {got}.")
-        nodes = sorted(self.populations, key=lambda node: node.name)
-        buffers = [(node.max_outgoing_delay, node.size) for node in nodes if node.max_outgoing_delay]
-        check_carry(self, state["populations"], buffers, batch)
+        self._check_carry(state, batch)
         return flow.step(state, obs, rollout_extras, *batch)
 
     def unroll(
@@ -196,7 +191,16 @@ class PopulationGraph(StatefulModule):
         check_sequence(self, state, xs, resets)
         if not resets.shape[0]:
             return super().unroll(state, xs, resets, rollout_extras)
+        self._check_carry(state, resets.shape[1:])
         return self._flow().sequence(state, xs, resets, rollout_extras)
+
+    def _check_carry(self, state: ModuleState, batch: tuple[int, ...]) -> None:
+        if not isinstance(state, Mapping) or set(state) != {"populations", "connections"}:
+            got = sorted(state) if isinstance(state, Mapping) else type(state).__name__
+            raise ValueError(f"PopulationGraph: the carry must be like that of initialize_state(batch); got {got}.")
+        nodes = sorted(self.populations, key=lambda node: node.name)
+        buffers = [(node.max_outgoing_delay, node.size) for node in nodes if node.max_outgoing_delay]
+        check_carry(self, state["populations"], buffers, batch)
 
     def initialize_state(self, batch_size: int) -> ModuleState:
         """Buffers of zeros, and the transforms' carries."""

@@ -1,12 +1,10 @@
-"""Containers: routing, declared order, errors, and unroll through random nestings."""
+"""Containers: routing, declared order, errors."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import nnx
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from triax.networks import (
     Concat,
@@ -18,27 +16,12 @@ from triax.networks import (
     Parallel,
     Sequential,
     SizeError,
-    StatefulModule,
-    StatefulModuleOutput,
 )
 
-from .laws import BATCH, TIME, Pure, assert_unroll_equals_stepping, normals, random_resets, reset_patterns
+from .laws import BATCH, TIME, Pure, normals, random_resets
+from .nestings import Counter
 
 RNGS = nnx.Rngs(0)
-
-
-class Counter(StatefulModule):
-    """Adds the number of steps of the episode; loss and metrics say the number, extras give the input."""
-
-    def __call__(self, state, x, rollout_extras=None):
-        count = state + 1
-        return StatefulModuleOutput(count, x + count[:, None], 1.0 * count, {"count": count}, x)
-
-    def initialize_state(self, batch_size):
-        return jnp.zeros(batch_size, jnp.int32)
-
-    def reset_state(self, prev_state):
-        return jnp.zeros_like(prev_state)
 
 
 def dense(a, b):
@@ -116,49 +99,6 @@ def test_statistics_reach_every_child():  # F36
     extras = [jnp.ones((2, 3)), {"a": {"x": jnp.ones((4, 5))}}]
     net.update_statistics(extras)
     assert (first.total[...], second.total[...]) == (6, 20)
-
-
-class Residual(Container):
-    """The docs' example of an own container."""
-
-    def wire(self, run, x):
-        return jnp.concatenate([x, run("inner", x)], axis=1).reshape(x.shape[0], 2, -1).sum(1)
-
-
-def leaf(draw, n):
-    kind = draw(st.sampled_from(["dense", "delay", "counter", "relu", "linear"]))
-    return {
-        "dense": lambda: Dense(n, n, RNGS, nnx.tanh),
-        "delay": lambda: Delay(jnp.zeros(n), 2, 0.5),
-        "counter": Counter,
-        "relu": lambda: nnx.relu,
-        "linear": lambda: nnx.Linear(n, n, rngs=RNGS),
-    }[kind]()
-
-
-@st.composite
-def nestings(draw, depth=2, n=3):
-    """A random network ``[batch, n] -> [batch, n]``."""
-    if depth == 0 or draw(st.integers(0, 4)) == 0:
-        return leaf(draw, n)
-    parts = [draw(nestings(depth - 1, n)) for _ in range(draw(st.integers(1, 3)))]
-    kind = draw(st.sampled_from(["sequential", "parallel", "concat", "residual"]))
-    if kind == "sequential":
-        return Sequential(parts)
-    if kind == "residual":
-        return Residual(inner=parts[0])
-    names = [f"p{9 - i}" for i in range(len(parts))]
-    if kind == "parallel":
-        return Sequential([Parallel(dict(zip(names, parts, strict=True))), lambda d: sum(d.values())])
-    spread = lambda x: dict.fromkeys(names, x)  # noqa: E731
-    return Sequential([spread, Concat(dict(zip(names, parts, strict=True))), lambda y: y[:, :n] + y[:, -n:]])
-
-
-@given(net=nestings(), resets=reset_patterns(), seed=st.integers(0, 99))
-@settings(max_examples=8, deadline=None)
-def test_unroll_of_a_random_nesting_equals_stepping(net, resets, seed):
-    pure = Pure(Sequential([net, Counter()]))
-    assert_unroll_equals_stepping(pure, normals(seed, TIME, BATCH, 3), resets)
 
 
 def test_a_batch_of_environments_equals_batches_of_one():

@@ -77,6 +77,16 @@ def test_a_carry_that_does_not_stay_as_it_was_is_refused_in_a_call(place, follow
         call(place(Remembers(following)))
 
 
+@pytest.mark.parametrize("place", CALLS.values(), ids=list(CALLS))
+def test_a_loss_that_is_not_one_number_an_environment_is_refused(place):
+    class Columns(Remembers):
+        def __call__(self, state, x, rollout_extras=None):
+            return StatefulModuleOutput(state, x, (x**2).mean(axis=-1, keepdims=True), {})
+
+    with pytest.raises(ValueError, match=r"Columns: regularization_loss must be a number or \[batch\].*shape \[3, 1\]"):
+        call(place(Columns(lambda state: state)))
+
+
 def test_a_carry_may_come_as_another_kind_of_sequence():
     net = Sequential([LSTM(2, 3, RNGS)])
     h = jnp.zeros((1, 3))

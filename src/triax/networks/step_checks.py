@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
+import numpy as np
 
 from triax.core.tree_differences import describe_difference
 from triax.networks.types import ModuleState, StatefulModuleOutput
@@ -26,7 +27,8 @@ def with_checked_output(call: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def check_output(who: str, state: ModuleState, out: Any, *, exactly: bool = False) -> None:
-    """Refuse what is no output of a step (``TypeError``), and a carry that is not as it came in (``ValueError``).
+    """Refuse what is no output of a step (``TypeError``), a carry that is not as it came in, a loss that is not one
+    number a row of it (``ValueError``).
 
     A tuple may come back as a list or a named tuple, unless ``exactly``, as ``scan`` needs it.
     """
@@ -35,7 +37,18 @@ def check_output(who: str, state: ModuleState, out: Any, *, exactly: bool = Fals
             f"{who}: a call must return a StatefulModuleOutput; got {type(out).__name__}. "
             "Return StatefulModuleOutput(next_state, output, regularization_loss, metrics)."
         )
-    before, after = _abstract(state), _abstract(out.next_state)
+    _check_carry(who, state, out.next_state, exactly=exactly)
+    loss = np.shape(out.regularization_loss)
+    for leaf in jax.tree.leaves(out.next_state):
+        if np.shape(leaf)[: len(loss)] != loss:
+            raise ValueError(
+                f"{who}: regularization_loss must be a number or [batch], as the carry begins with it; got the shape "
+                f"{list(loss)}, and a leaf of the carry has {list(np.shape(leaf))}."
+            )
+
+
+def _check_carry(who: str, state: ModuleState, next_state: ModuleState, *, exactly: bool) -> None:
+    before, after = _abstract(state), _abstract(next_state)
     same_tree = jax.tree.structure(before) == jax.tree.structure(after)
     if same_tree and all(map(_alike, jax.tree.leaves(before), jax.tree.leaves(after))):
         return

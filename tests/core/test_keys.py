@@ -2,7 +2,7 @@ import jax
 import numpy as np
 import pytest
 
-from triax.core.keys import KeyStream, make_generator, make_key, seed_or_entropy
+from triax.core.keys import KeyStream, as_typed_key, make_generator, make_key, seed_or_entropy
 
 
 def test_keys_drawn_in_any_way_are_those_of_fold_in_with_a_running_number():
@@ -43,3 +43,12 @@ def test_integers_of_any_kind_are_seeds_and_none_is_fresh_entropy():
     assert seed_or_entropy(np.int64(2**32 - 1)) == 2**32 - 1
     assert make_generator(3).random() == np.random.default_rng(3).random()
     assert seed_or_entropy(None) != seed_or_entropy(None)
+
+
+def test_typed_keys_are_of_the_default_implementation_and_those_of_it_are_as_they_were():
+    typed = jax.random.key(3)
+    for key in (typed, jax.random.PRNGKey(3)):
+        np.testing.assert_array_equal(jax.random.key_data(as_typed_key(key)), jax.random.key_data(typed))
+    others = [jax.jit(as_typed_key)(jax.random.key(seed, impl="rbg")) for seed in (3, 4)]
+    assert {key.dtype for key in others} == {typed.dtype}
+    assert not np.array_equal(*map(jax.random.key_data, others))

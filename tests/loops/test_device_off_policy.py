@@ -107,3 +107,16 @@ def test_refuses_a_warm_up_without_a_window():
     agent = QLearningAgent(Corridor(), QLearningConfig(n_step=4))
     with pytest.raises(ValueError, match="windows of 4 steps in 2 environments, at least 8 transitions; got 6"):
         DeviceOffPolicy(Corridor(), agent, OffPolicyConfig(num_envs=2, warm_up=6))
+
+
+def test_keys_of_any_implementation_decide_all_that_is_drawn():
+    loop = small_loop()
+
+    def weights(seed):
+        state, metrics = loop.run(loop.init(jax.random.key(seed, impl="rbg")), 3)
+        assert metrics["skipped"] == 0
+        return jax.tree.leaves(state.agent.online.params)
+
+    first, again, other = weights(0), weights(0), weights(1)
+    assert all(np.array_equal(a, b) for a, b in zip(first, again, strict=True))
+    assert not all(np.array_equal(a, b) for a, b in zip(first, other, strict=True))

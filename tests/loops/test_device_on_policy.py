@@ -179,3 +179,15 @@ def test_ppo_learns_to_balance_for_a_while_within_seconds():
     loop = DeviceOnPolicy(env, PPOAgent(small, config), OnPolicyConfig(16, 32))
     _, metrics = loop.run(loop.init(jax.random.PRNGKey(4)), 60)
     assert np.nanmean(metrics["return"][-10:]) > 150
+
+
+def test_keys_of_any_implementation_decide_all_that_is_drawn():
+    loop = small_loop()
+
+    def weights(seed):
+        state, _ = loop.run(loop.init(jax.random.key(seed, impl="rbg")), 2)
+        return jax.tree.leaves(state.agent.networks.params)
+
+    first, again, other = weights(0), weights(0), weights(1)
+    assert all(np.array_equal(a, b) for a, b in zip(first, again, strict=True))
+    assert not any(np.array_equal(a, b) for a, b in zip(first, other, strict=True))

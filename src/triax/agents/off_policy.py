@@ -10,7 +10,7 @@ from flax import nnx
 from jaxtyping import Array, Float, Int, PyTree
 
 from triax.agents.interface import Agent
-from triax.core.keys import Key, as_raw_key
+from triax.core.keys import Key, as_typed_key
 from triax.core.modules import SplitModule
 from triax.core.numbers import check_count, check_number
 from triax.functions.interpolation import interpolate
@@ -67,7 +67,7 @@ class Weights(NamedTuple):
 
 def fresh_weights(factory: Factory, key: Key) -> Weights:
     """The weights of a new network; traceable."""
-    return Weights(*SplitModule.of(factory(nnx.Rngs(jax.random.wrap_key_data(as_raw_key(key)))))[1:])
+    return Weights(*SplitModule.of(factory(nnx.Rngs(as_typed_key(key))))[1:])
 
 
 def moved_target(target: Weights, online: Weights, updates: Int[Array, ""], tau: Any, every: int) -> Weights:

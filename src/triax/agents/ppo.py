@@ -17,7 +17,7 @@ from triax.agents.ppo_config import PPOAgentConfig, PPONumbers
 from triax.agents.ppo_loss import PPOLosses, Targets, make_targets, normalize, ppo_losses
 from triax.agents.ppo_network import Networks, PPONetwork
 from triax.agents.rollout_updates import check_minibatches, descent_of, read_by_updates
-from triax.core.keys import Key, as_raw_key, fold_name
+from triax.core.keys import Key, as_typed_key, fold_name
 from triax.core.modules import write_into
 from triax.core.trees import copy_arrays
 from triax.learning.learner import LossOutput
@@ -102,7 +102,7 @@ class PPOAgent:
         if self._factory is None:
             networks: Networks = copy_arrays(self._given)
         else:
-            rngs = nnx.Rngs(jax.random.wrap_key_data(as_raw_key(key)))
+            rngs = nnx.Rngs(as_typed_key(key))
             networks = PPONetwork.of(self._factory(rngs))[1]
         numbers = PPONumbers.of(self.config)
         if self._optimizer is not None:

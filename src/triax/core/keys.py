@@ -33,11 +33,16 @@ def make_key(seed: Any) -> Key:
     return jax.random.PRNGKey(seed_or_entropy(seed))
 
 
-def as_raw_key(rng: Any) -> Key:
-    """A typed or raw key as raw ``uint32`` data; traceable."""
-    if jnp.issubdtype(rng.dtype, jax.dtypes.prng_key):
-        return jax.random.key_data(rng)
-    return rng
+def as_typed_key(rng: Key) -> Key:
+    """The key as a typed one of JAX's default implementation, as networks hold them; traceable.
+
+    A key of another implementation (``rbg``) decides which one it is.
+    """
+    if not jnp.issubdtype(rng.dtype, jax.dtypes.prng_key):
+        return jax.random.wrap_key_data(rng)
+    if str(jax.random.key_impl(rng)) == jax.config.jax_default_prng_impl:  # type: ignore[attr-defined]
+        return rng
+    return jax.random.key(jax.random.bits(rng))
 
 
 def fold_name(rng: Key, name: str) -> Key:

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import PyTree
 
-from triax.core.keys import Key, as_raw_key, fold_name
+from triax.core.keys import Key, as_typed_key, fold_name
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,8 +126,7 @@ def _reseed(template: Any, rng: Key | None) -> Any:
             return jnp.zeros(leaf.shape, leaf.dtype)
         if rng is None:
             raise ValueError("a module with RNG streams needs a key: got rng=None. Pass a jax.random key.")
-        key = as_raw_key(rng) if is_alone else fold_name(as_raw_key(rng), jax.tree_util.keystr(path))
-        keys = jax.random.split(key, leaf.size).reshape((*leaf.shape, -1)) if leaf.shape else key
-        return jax.random.wrap_key_data(keys)
+        key = as_typed_key(rng) if is_alone else fold_name(as_typed_key(rng), jax.tree_util.keystr(path))
+        return jax.random.split(key, leaf.shape) if leaf.shape else key
 
     return jax.tree_util.tree_map_with_path(seed, template)

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from flax import nnx
 
 from triax.core.errors import MissingExtraError
-from triax.core.keys import Key
+from triax.core.keys import Key, as_typed_key
 from triax.core.modules import SplitModule, strong_copy
 from triax.networks import StatefulModule
 from triax.networks.unrolling import fold, unfold
@@ -119,7 +119,7 @@ def _is_factory(parameters: Parameters) -> bool:
 
 def _build(factory: Callable, parameters: Parameters, owner: str, key: Key) -> nnx.Module:
     (parameter,) = _required(parameters)
-    rngs = nnx.Rngs(jax.random.wrap_key_data(key))
+    rngs = nnx.Rngs(as_typed_key(key))
     is_positional = parameter.kind is parameter.POSITIONAL_ONLY
     module = factory(rngs) if is_positional else factory(**{parameter.name: rngs})
     if not isinstance(module, nnx.Module):

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array
 
-from triax.core.keys import Key, as_raw_key, fold_name
+from triax.core.keys import Key, as_typed_key, fold_name
 
 
 def own_stream(rng: nnx.Rngs | nnx.RngStream, name: str) -> nnx.RngStream:
@@ -31,9 +31,8 @@ def reseed(module: nnx.Module, rng: Key) -> None:
     def seed(path: tuple, leaf: Any) -> Any:
         if not jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
             return jnp.zeros_like(leaf)
-        key = fold_name(as_raw_key(rng), jax.tree_util.keystr(path))
-        keys = jax.random.split(key, leaf.shape) if leaf.shape else key
-        return jax.random.wrap_key_data(keys)
+        key = fold_name(as_typed_key(rng), jax.tree_util.keystr(path))
+        return jax.random.split(key, leaf.shape) if leaf.shape else key
 
     nnx.update(module, jax.tree_util.tree_map_with_path(seed, streams))
 

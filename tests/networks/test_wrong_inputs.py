@@ -94,6 +94,8 @@ def test_the_message_for_a_tree_says_what_it_is_and_what_helps():
         Dense(4, 2, RNGS)((), None)
     with pytest.raises(ValueError, match=r"Dense: takes an array \[batch, 4\]; got a number, without any axis"):
         Dense(4, 2, RNGS)((), 1.0)
+    with pytest.raises(TypeError, match=r"Dense: takes one array \[batch, 4\]; got a tuple"):
+        Dense(4, 2, RNGS)(jnp.ones((1, 4)), ())  # state and input the wrong way round
     assert Dense(4, 2, RNGS)((), [[1.0, 2.0, 3.0, 4.0]]).output.shape == (1, 2)
 
 
@@ -161,6 +163,14 @@ def test_conv_refuses_what_is_no_image():
 def test_a_sampler_names_itself_for_a_number():
     with pytest.raises(ValueError, match=r"DistributionSampler: takes an array \[batch, 3\]; got a number"):
         DistributionSampler(gym.spaces.Discrete(3), RNGS)((), np.float32(1))
+
+
+def test_a_sample_of_another_batch_is_refused_in_a_replay():
+    sampler, params = NormalTanhSampler(RNGS, 0.0), jnp.ones((2, 4))
+    with pytest.raises(ValueError, match=r"rollout_extras are the sample of .* rollout, \[2, 2\]; got \[1, 2\]"):
+        sampler((), params, jnp.ones((1, 2)))  # would be broadcast
+    with pytest.raises(ValueError, match=r"NormalTanhSampler: rollout_extras"):
+        sampler.unroll((), params[None], jnp.zeros((1, 2), bool), jnp.ones((1, 3, 2)))
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,8 @@ def as_float(x: Any) -> Inexact[Array, "..."]:
 def check_array(layer: Any, x: Any, wanted: str) -> None:
     """Refuse an input that is no array, or a number: ``TypeError`` or ``ValueError``; ``wanted`` are its axes."""
     who = type(layer).__name__
-    numbers = isinstance(x, list | tuple) and all(map(np.isscalar, jax.tree.leaves(x)))
+    leaves = jax.tree.leaves(x)
+    numbers = isinstance(x, list | tuple) and leaves and all(map(np.isscalar, leaves))
     if isinstance(x, str) or not (jax.tree_util.all_leaves([x]) or numbers):
         raise TypeError(
             f"{who}: takes one array {wanted}; got {_shown(x)}. "

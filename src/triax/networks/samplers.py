@@ -103,8 +103,8 @@ class NormalTanhSampler(DrawingSampler):
             sample = mu if self.deterministic else mu + sigma * jax.random.normal(action_key, mu.shape, mu.dtype)
         elif jnp.shape(sample) != mu.shape:
             raise ValueError(
-                f"{type(self).__name__}: rollout_extras are the sample of this step in the rollout, {list(mu.shape)}; got "
-                f"{list(jnp.shape(sample))}. Are they those of another batch or network?"
+                f"{type(self).__name__}: rollout_extras are the sample of this step in the rollout, {list(mu.shape)}; "
+                f"got {list(jnp.shape(sample))}. Are they those of another batch or network?"
             )
         u = jax.lax.stop_gradient(sample)
         log_p = jnp.sum(_log_normal(u, mu, sigma) - _log_slope(u), axis=-1)

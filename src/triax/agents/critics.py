@@ -12,9 +12,13 @@ from triax.core.keys import Key
 from triax.functions import Q
 from triax.functions.lift import Carry
 from triax.functions.sequences import unroll
-from triax.learning.evaluation import Alongside, Evaluated, Place, evaluate_at
+from triax.learning import LossOutput
+from triax.learning.evaluation import Alongside, Evaluated, Place, evaluate_at, unfolded
 from triax.networks.unrolling import fold, unfold
 from triax.reward_tracing import TransitionBatch
+
+CRITIC_METRICS = ("loss", "td_error", "q", "grads_norm")
+"""Of a step of the critics."""
 
 
 class Critics:
@@ -160,3 +164,14 @@ def after_burn_in(batch: TransitionBatch, f: Any, weights: Weights, key: Key, *,
             rows = (*rows, f.action_preprocessor(key, fold(A)))
         carry = unroll(f, weights, key, carry, resets, unfold(rows, resets)).carry
     return jax.lax.stop_gradient(carry)
+
+
+def squared_error_loss(
+    batch: TransitionBatch, online: Evaluated, target: Float[Array, " batch"]
+) -> tuple[Float[Array, ""], LossOutput]:
+    """Half the squared errors of all critics, summed over them; errors per row are means of their sizes."""
+    error = target - online.output
+    loss = 0.5 * jnp.sum(jnp.mean(batch.W * jnp.square(error), axis=-1)) + jnp.sum(online.loss)
+    metrics = {"loss": loss, "td_error": jnp.mean(batch.W * error), "q": jnp.mean(online.output)}
+    size = jnp.mean(jnp.abs(error), axis=0)
+    return loss, LossOutput(online.function_state, metrics, unfolded(size, batch))

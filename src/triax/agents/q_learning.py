@@ -194,7 +194,9 @@ class QLearningAgent:
         rng_observe, rng_forward, rng_sample = jax.random.split(key, 3)
         S = self._q.observation_preprocessor(rng_observe, observation)
         resets = jnp.zeros((1, jax.tree.leaves(S)[0].shape[0]), bool)
-        params = {self._pi._number_name: self._exploration(state, explore), "q": state.online.params}
+        # The logits of an epsilon of 1 do not tell which action is greedy; those of 0 do.
+        number = self._exploration(state) if explore or self.config.rule == "soft" else jnp.float32(0)
+        params = {self._pi._number_name: number, "q": state.online.params}
         unrolled = self._pi.sequence()(
             params, state.online.function_state, rng_forward, carry, resets, jax.tree.map(lambda x: x[None], S), False
         )
@@ -202,12 +204,10 @@ class QLearningAgent:
         index = jax.random.categorical(rng_sample, logits) if explore else jnp.argmax(logits, axis=-1)
         return index.astype(jnp.int32) + self._first_action, unrolled.carry, ()
 
-    def _exploration(self, state: QLearningState, explore: bool) -> Float[Array, ""]:
+    def _exploration(self, state: QLearningState) -> Float[Array, ""]:
         """Epsilon or the temperature."""
         if self.config.rule == "soft":
             return jnp.asarray(self.config.temperature, jnp.float32)
-        if not explore:
-            return jnp.float32(0)  # an epsilon of 1 would leave nothing to tell the greedy action by
         numbers = state.hyperparams
         part = jnp.minimum(state.updates / numbers["epsilon_updates"], 1.0)
         return numbers["epsilon_start"] + part * (numbers["epsilon_final"] - numbers["epsilon_start"])

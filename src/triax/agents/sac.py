@@ -11,7 +11,8 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from triax.agents.action_kinds import stochastic_actions
 from triax.agents.actor_critic import ActorCritic, Memory, reset_rows
-from triax.agents.critics import Critics
+from triax.agents.actor_critic_config import ActorCriticConfig
+from triax.agents.critics import CRITIC_METRICS, Critics, squared_error_loss
 from triax.agents.descent import Descended, Descent
 from triax.agents.description import describe_agent
 from triax.agents.off_policy import (
@@ -20,7 +21,6 @@ from triax.agents.off_policy import (
     Hyperparams,
     ReplayNeeds,
     Weights,
-    check_replay_options,
     moved_target,
     priorities_of,
     replay_needs,
@@ -29,44 +29,20 @@ from triax.core.keys import Key
 from triax.core.numbers import check_count, check_number
 from triax.core.trees import copy_arrays
 from triax.learning import LossOutput
-from triax.learning.evaluation import unfolded
 from triax.reward_tracing import TransitionBatch
 
 
 @dataclass(frozen=True)
-class SACConfig:
-    """How the agent learns (Haarnoja et al. 2018, arXiv:1812.05905, and as said below)."""
+class SACConfig(ActorCriticConfig):
+    """How the agent learns (Haarnoja et al. 2018, arXiv:1812.05905, and as said below).
 
-    hidden: tuple[int, ...] = (256, 256)
-    """Widths of the hidden layers of the networks that are made here."""
-    num_critics: int = 2
-    """Critics; the smallest value counts (Fujimoto et al. 2018)."""
-    gamma: float = 0.99
-    """Discount factor."""
-    n_step: int = 1
-    """Steps of each return before it bootstraps; 1 with memory. Their entropies are left out."""
-    batch_size: int = 256
-    """Transitions, or sequences, per update."""
-    alpha: float | None = None
-    """Exponent of priorities (Schaul et al. 2015); ``None`` samples uniformly."""
-    beta: float = 0.4
-    """Exponent of importance weights."""
-    sequence_length: int = 40
-    """Steps of a sequence with burn-in, for networks with memory (R2D2, Kapturowski et al. 2019)."""
-    burn_in: int = 20
-    """Steps of it that only bring memory up to date."""
-    learning_rate: float = 3e-4
-    """Step size of Adam for the critics."""
-    actor_learning_rate: float = 3e-4
-    """Step size of Adam for the actor."""
+    The returns of ``n_step`` leave out the entropies of the steps between.
+    """
+
     temperature_learning_rate: float = 3e-4
     """Step size of Adam for the logarithm of the temperature; 0 keeps the initial one."""
-    max_grad_norm: float | None = None
-    """Gradients of critics and actor are scaled down to this norm; ``None`` leaves them."""
-    tau: float = 0.005
-    """How far the target critics move to the online ones, 1 for a copy, ..."""
     target_every: int = 1
-    """... each time that so many updates are done."""
+    """The target critics move each time that so many updates are done."""
     temperature: float = 1.0
     """Worth of one nat of entropy in units of reward: the first one, or the one if it is not learned."""
     target_entropy: float | None = None
@@ -74,16 +50,11 @@ class SACConfig:
     components, of ``Discrete`` actions 98 % of the largest entropy (Christodoulou 2019, arXiv:1910.07207)."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         who = "SACConfig"
-        check_replay_options(self)
-        for name in ("num_critics", "target_every"):
-            check_count(who, name, getattr(self, name))
-        for name in ("learning_rate", "actor_learning_rate", "temperature"):
-            check_number(who, name, getattr(self, name), positive=True)
+        check_count(who, "target_every", self.target_every)
+        check_number(who, "temperature", self.temperature, positive=True)
         check_number(who, "temperature_learning_rate", self.temperature_learning_rate, low=0)
-        check_number(who, "tau", self.tau, low=0, high=1)
-        if self.max_grad_norm is not None:
-            check_number(who, "max_grad_norm", self.max_grad_norm, positive=True)
         if self.target_entropy is not None:
             check_number(who, "target_entropy", self.target_entropy)
 
@@ -242,7 +213,7 @@ class SACAgent:
         self, critics: Descended, actor: Descended, warmth: Descended, temperature: Float[Array, ""]
     ) -> dict[str, Any]:
         finite = critics.finite & actor.finite & warmth.finite
-        metrics = {name: critics.metrics[name] for name in ("loss", "td_error", "q", "grads_norm")}
+        metrics = {name: critics.metrics[name] for name in CRITIC_METRICS}
         metrics |= {
             "actor_loss": actor.metrics["loss"],
             "actor_grads_norm": actor.metrics["grads_norm"],
@@ -268,11 +239,7 @@ class SACAgent:
         value, entropy = self._value_and_entropy(batch, actor, targets, (rng_actor, rng_value))
         G = jax.lax.stop_gradient(batch.Rn + batch.In * (value + temperature * entropy))
         online = self._nets.critics.of_taken(batch, Weights(params, function_state), rng_online, role="critics")
-        error = G - online.output
-        loss = 0.5 * jnp.sum(jnp.mean(batch.W * jnp.square(error), axis=-1)) + jnp.sum(online.loss)
-        metrics = {"loss": loss, "td_error": jnp.mean(batch.W * error), "q": jnp.mean(online.output)}
-        size = jnp.mean(jnp.abs(error), axis=0)
-        return loss, LossOutput(online.function_state, metrics, unfolded(size, batch))
+        return squared_error_loss(batch, online, G)
 
     def _value_and_entropy(self, batch: TransitionBatch, actor: Weights, targets: Weights, keys: tuple) -> tuple:
         """Of the next states, by the target critics."""

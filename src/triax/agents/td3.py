@@ -10,8 +10,9 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from triax.agents.action_kinds import UnitBox, box_critic
 from triax.agents.actor_critic import ActorCritic, Memory, reset_rows
+from triax.agents.actor_critic_config import ActorCriticConfig
 from triax.agents.actor_critic_networks import DeterministicActor, actor_network
-from triax.agents.critics import Critics
+from triax.agents.critics import CRITIC_METRICS, Critics, squared_error_loss
 from triax.agents.descent import Descended, Descent
 from triax.agents.description import describe_agent
 from triax.agents.off_policy import (
@@ -20,7 +21,6 @@ from triax.agents.off_policy import (
     Hyperparams,
     ReplayNeeds,
     Weights,
-    check_replay_options,
     priorities_of,
     replay_needs,
 )
@@ -31,7 +31,6 @@ from triax.functions.interpolation import interpolate
 from triax.functions.outputs import TreeOutput
 from triax.functions.state_function import StateFunction
 from triax.learning import LossOutput
-from triax.learning.evaluation import unfolded
 from triax.reward_tracing import TransitionBatch
 
 Noise = Literal["gaussian", "ou"]
@@ -41,38 +40,13 @@ OU_THETA = 0.15
 
 
 @dataclass(frozen=True)
-class TD3Config:
+class TD3Config(ActorCriticConfig):
     """How the agent learns (Fujimoto et al. 2018, arXiv:1802.09477, and as said below).
 
-    Noise is told in units of half the width of each component's bounds.
+    Of the critics, the smallest value counts in the target, the first critic in the policy's gradient. Target networks
+    move each time that the actor learns. Noise is told in units of half the width of each component's bounds.
     """
 
-    hidden: tuple[int, ...] = (256, 256)
-    """Widths of the hidden layers of the networks that are made here."""
-    num_critics: int = 2
-    """Critics; the smallest value counts in the target, the first critic in the policy's gradient."""
-    gamma: float = 0.99
-    """Discount factor."""
-    n_step: int = 1
-    """Steps of each return before it bootstraps; 1 with memory."""
-    batch_size: int = 256
-    """Transitions, or sequences, per update."""
-    alpha: float | None = None
-    """Exponent of priorities (Schaul et al. 2015); ``None`` samples uniformly."""
-    beta: float = 0.4
-    """Exponent of importance weights."""
-    sequence_length: int = 40
-    """Steps of a sequence with burn-in, for networks with memory (R2D2, Kapturowski et al. 2019)."""
-    burn_in: int = 20
-    """Steps of it that only bring memory up to date."""
-    learning_rate: float = 3e-4
-    """Step size of Adam for the critics."""
-    actor_learning_rate: float = 3e-4
-    """Step size of Adam for the actor."""
-    max_grad_norm: float | None = None
-    """Gradients of critics and actor are scaled down to this norm; ``None`` leaves them."""
-    tau: float = 0.005
-    """How far the target networks move to the online ones, 1 for a copy, each time that the actor learns."""
     policy_delay: int = 2
     """Updates of the critics for each one of the actor and the target networks."""
     target_noise: float = 0.2
@@ -85,17 +59,11 @@ class TD3Config:
     """Its standard deviation, of an Ornstein-Uhlenbeck process that of each push."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         who = "TD3Config"
-        check_replay_options(self)
-        for name in ("num_critics", "policy_delay"):
-            check_count(who, name, getattr(self, name))
-        for name in ("learning_rate", "actor_learning_rate"):
-            check_number(who, name, getattr(self, name), positive=True)
+        check_count(who, "policy_delay", self.policy_delay)
         for name in ("target_noise", "noise_clip", "exploration_noise"):
             check_number(who, name, getattr(self, name), low=0)
-        check_number(who, "tau", self.tau, low=0, high=1)
-        if self.max_grad_norm is not None:
-            check_number(who, "max_grad_norm", self.max_grad_norm, positive=True)
         if self.noise not in ("gaussian", "ou"):
             raise ValueError(f"{who}: noise must be 'gaussian' or 'ou'; got {self.noise!r}.")
 
@@ -272,7 +240,7 @@ class TD3Agent:
         follow = lambda new: self._policy_step(new, batch, keys[3:])  # noqa: E731
         new = follow(new) if self.config.policy_delay == 1 else jax.lax.cond(is_due, follow, lambda new: new, new)
         actor_skipped = jnp.where(is_due, new.latest["actor_skipped"], 0.0)
-        metrics = {name: critics.metrics[name] for name in ("loss", "td_error", "q", "grads_norm")}
+        metrics = {name: critics.metrics[name] for name in CRITIC_METRICS}
         metrics |= {name: new.latest[name] for name in ("actor_loss", "actor_grads_norm")}
         metrics["skipped"] = jnp.maximum(1.0 - critics.finite.astype(jnp.float32), actor_skipped)
         if self.config.alpha is not None:
@@ -294,11 +262,7 @@ class TD3Agent:
         )
         G = jax.lax.stop_gradient(batch.Rn + batch.In * jnp.min(following.output, axis=0))
         online = nets.critics.of_taken(batch, Weights(params, function_state), rng_critics, role="critics")
-        error = G - online.output
-        loss = 0.5 * jnp.sum(jnp.mean(batch.W * jnp.square(error), axis=-1)) + jnp.sum(online.loss)
-        metrics = {"loss": loss, "td_error": jnp.mean(batch.W * error), "q": jnp.mean(online.output)}
-        size = jnp.mean(jnp.abs(error), axis=0)
-        return loss, LossOutput(online.function_state, metrics, unfolded(size, batch))
+        return squared_error_loss(batch, online, G)
 
     def _smoothed(self, unit: Float[Array, "batch ..."], numbers: Hyperparams, key: Key) -> Float[Array, "batch ..."]:
         """Scaled actions with clipped noise, within the bounds (section 5.3)."""

@@ -12,6 +12,7 @@ import pytest
 from compilations import counted_compilations
 from corridor import Corridor
 from triax.agents.q_learning import QLearningAgent, QLearningConfig
+from triax.core.modules import strong_copy
 from triax.loops.device_off_policy import DeviceOffPolicy, OffPolicyConfig
 from triax.reward_tracing import TransitionBatch
 
@@ -33,7 +34,8 @@ def test_each_program_compiles_once_and_takes_over_the_memory_of_the_state():
         before = state
         state, _ = loop.run(state, 3)
         assert count.compilations == 2
-        state, _ = loop.run(state, 3)
+        for iterations in (3, 1, 7):
+            state, _ = loop.run(state, iterations)
         assert count.compilations == 2
     assert all(leaf.is_deleted() for leaf in jax.tree.leaves(before))
 
@@ -120,3 +122,16 @@ def test_keys_of_any_implementation_decide_all_that_is_drawn():
     first, again, other = weights(0), weights(0), weights(1)
     assert all(np.array_equal(a, b) for a, b in zip(first, again, strict=True))
     assert not all(np.array_equal(a, b) for a, b in zip(first, other, strict=True))
+
+
+def test_metrics_are_means_over_the_iterations_of_a_call():
+    loop = small_loop()
+    begun = loop.init(jax.random.PRNGKey(0))
+    state, singly = strong_copy(begun), []
+    for _ in range(5):
+        state, metrics = loop.run(state, 1)
+        singly.append(metrics)
+    together = loop.run(begun, 5)[1]
+    for name in ("loss", "td_error", "grads_norm", "skipped"):
+        np.testing.assert_allclose(together[name], np.mean([metrics[name] for metrics in singly]), rtol=1e-5, atol=1e-7)
+    assert np.isnan(loop.run(state, 0)[1]["loss"])

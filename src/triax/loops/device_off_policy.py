@@ -1,11 +1,11 @@
 """Off-policy learning as one compiled program: environments, replay and updates on the device."""
 
-from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array
+import numpy as np
+from jaxtyping import Array, Int
 
 from triax.agents.off_policy import OffPolicyAgent
 from triax.core.keys import Key, fold_name
@@ -18,8 +18,7 @@ from triax.loops.off_policy_core import AXES, OffPolicyConfig, OffPolicyCore, Of
 class DeviceOffPolicy:
     """Runs an off-policy agent with a JAX environment in one donated, compiled program.
 
-    ``init`` fills replay with the warm-up; ``run`` learns. Each compiles once, ``run`` once for each number of
-    iterations.
+    ``init`` fills replay with the warm-up; ``run`` learns. Each compiles once.
 
     Args:
         env: a JAX environment with Gymnasium spaces; it is wrapped in ``AutoReset`` unless it resets itself.
@@ -56,9 +55,9 @@ class DeviceOffPolicy:
         if num_seeds is not None:
             axes = OffPolicyState(0, 0, 0, 0, None, 0, 0)  # type: ignore[arg-type]
             init = jax.vmap(init, out_axes=axes)
-            run = lambda state, n: jax.vmap(partial(self._run, n=n), in_axes=(axes,), out_axes=(axes, 0))(state)  # noqa: E731
+            run = jax.vmap(run, in_axes=(axes, None), out_axes=(axes, 0))
         self._jitted_init = jax.jit(init)
-        self._jitted_run = jax.jit(run, static_argnums=1, donate_argnums=0)
+        self._jitted_run = jax.jit(run, donate_argnums=0)
 
     # ------------------------------------------------------------------ the shell
 
@@ -77,7 +76,7 @@ class DeviceOffPolicy:
         Metrics are means over all updates, with ``episodes``, ``return`` and ``length`` of the episodes that ended.
         """
         with tracing_for(self._mesh):
-            return self._jitted_run(state, iterations)
+            return self._jitted_run(state, np.int32(iterations))
 
     # ------------------------------------------------------------------ pure
 
@@ -86,11 +85,17 @@ class DeviceOffPolicy:
         state = laid_out(self._core.begin(key, envs.obs, envs=envs), AXES)
         return jax.lax.scan(lambda s, _: (self._step(s), None), state, length=self.config.warm_up_steps)[0]
 
-    def _run(self, state: OffPolicyState, n: int) -> tuple[OffPolicyState, dict[str, Array]]:
-        state, metrics = jax.lax.scan(lambda s, _: self._iterate(s), state, length=n)
+    def _run(self, state: OffPolicyState, n: Int[Array, ""]) -> tuple[OffPolicyState, dict[str, Array]]:
+        unknown = jax.tree.map(lambda x: jnp.full(x.shape, jnp.nan), jax.eval_shape(self._iterate, state)[1])
+        state, means = jax.lax.fori_loop(0, n, self._iterate_and_average, (state, unknown))
         report, episodes = state.episodes.report()
-        metrics = {**jax.tree.map(jnp.mean, metrics), **report}
-        return laid_out(state._replace(episodes=episodes), AXES), same_everywhere(metrics)
+        return laid_out(state._replace(episodes=episodes), AXES), same_everywhere({**means, **report})
+
+    def _iterate_and_average(self, i: Int[Array, ""], carry: tuple) -> tuple:
+        """Running means, since a sum of many float32 loses digits."""
+        state, metrics = self._iterate(carry[0])
+        means = jax.tree.map(lambda mean, x: jnp.where(i == 0, x, mean + (x - mean) / (i + 1)), carry[1], metrics)
+        return state, means
 
     def _iterate(self, state: OffPolicyState) -> tuple[OffPolicyState, dict[str, Array]]:
         """Some steps, then some updates."""

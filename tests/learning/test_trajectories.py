@@ -249,17 +249,23 @@ def test_a_carry_that_does_not_fit_is_refused():
 
 
 def test_a_role_that_no_rule_has_is_refused_with_the_list_of_roles_before_anything_is_trained():
-    q, pi = triax.Q(memoryless_q, ENV, random_seed=0), triax.Policy(recurrent_policy, ENV, random_seed=0)
-    before = jax.tree.map(np.asarray, (q.params, pi.params))
-    trajectory = make_trajectory(carry=pi.initial_carry(B), carries={"pi_trag": pi.initial_carry(B)})
+    q = triax.Q(memoryless_q, ENV, random_seed=0)
+    before, rule = jax.tree.map(np.asarray, q.params), QLearning(q)
     message = (
-        r"trajectory.carries has the roles \['pi_trag'\], which no rule has; the roles are \[.*'pi_targ', 'q', 'reg'\]"
+        r"QLearning: trajectory.carries has the roles \['pi_trag'\], which no rule has; the roles are \['trained', .*"
+        r"'q_targ', 'pi_targ', 'q', 'reg'\]"
     )
-    with pytest.raises(ValueError, match=f"QLearning: {message}"):
-        QLearning(q).td_error(trajectory)
-    with pytest.raises(ValueError, match=f"PPOClip: {message}"):
-        PPOClip(pi).update(trajectory, np.ones((T, B), np.float32))
-    jax.tree.map(np.testing.assert_array_equal, before, jax.tree.map(np.asarray, (q.params, pi.params)))
+    for call in (rule.update, rule.td_error, rule.grads_and_metrics):
+        with pytest.raises(ValueError, match=message):
+            call(make_trajectory(carries={"pi_trag": ()}))
+    jax.tree.map(np.testing.assert_array_equal, before, jax.tree.map(np.asarray, q.params))
+
+
+@pytest.mark.parametrize("objective", [PPOClip, VanillaPG])
+def test_policy_objectives_refuse_unknown_roles_too(objective):
+    pi = triax.Policy(lambda rngs: Sequential([Dense(STATE, ACTIONS, rngs), lambda x: {"logits": x}]), ENV)
+    with pytest.raises(ValueError, match=rf"{objective.__name__}: trajectory.carries has the roles \['regularizer'\]"):
+        objective(pi).update(make_trajectory(carries={"regularizer": ()}), np.ones((T, B), np.float32))
 
 
 def test_rules_share_a_trajectory_and_leave_roles_alone_that_only_the_other_has():

@@ -11,7 +11,7 @@ from .nestings import CONTAINERS, LAYERS, Counter, joined, nestings
 
 
 @given(net=nestings(3), resets=reset_patterns(), seed=st.integers(0, 99))
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=4, deadline=None)
 def test_unroll_of_a_random_nesting_equals_stepping(net, resets, seed):
     pure = Pure(Sequential([net, Counter()]))
     assert_unroll_equals_stepping(pure, normals(seed, TIME, BATCH, 3), resets)
@@ -19,7 +19,7 @@ def test_unroll_of_a_random_nesting_equals_stepping(net, resets, seed):
 
 @pytest.mark.slow
 @given(data=st.data(), n=st.integers(1, 5), time=st.integers(1, 9), batch=st.integers(1, 4), seed=st.integers(0, 99))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_unroll_equals_stepping_for_random_networks_shapes_and_resets(data, n, time, batch, seed):
     pure = Pure(Sequential([data.draw(nestings(n)), Counter()]))
     resets = data.draw(reset_patterns(time, batch))

@@ -1,5 +1,7 @@
 """Inputs and carries that do not fit: each error names the layer, what it takes and what came."""
 
+import functools
+
 import gymnasium as gym
 import haiku as hk
 import jax
@@ -64,13 +66,13 @@ WITH_MEMORY = {
     Stochastic: lambda: Stochastic(nnx.Dropout(0.5, rngs=RNGS)),
     PopulationGraph: graph,
 }
-LAYERS = {kind.__name__: (make, kind) for kind, make in (WITHOUT_MEMORY | WITH_MEMORY).items()}
-MEMORIES = {kind.__name__: make for kind, make in WITH_MEMORY.items()}
+LAYERS = {kind.__name__: functools.cache(make) for kind, make in (WITHOUT_MEMORY | WITH_MEMORY).items()}
+MEMORIES = {kind.__name__: LAYERS[kind.__name__] for kind in WITH_MEMORY}
 
 
 @pytest.mark.parametrize("name", list(LAYERS))
 def test_nothing_is_refused_by_the_layer_that_gets_it(name):
-    net = LAYERS[name][0]()
+    net = LAYERS[name]()
     state = net.initialize_state(2)
     layer = "Dropout" if name == "Stochastic" else name
     for nothing in (None, {}):
@@ -80,7 +82,7 @@ def test_nothing_is_refused_by_the_layer_that_gets_it(name):
 
 @pytest.mark.parametrize("name", [n for n in LAYERS if n not in ("Flattener", "Stochastic")])
 def test_a_dict_is_refused_by_layers_that_take_one_array(name):
-    net = LAYERS[name][0]()
+    net = LAYERS[name]()
     with pytest.raises((TypeError, ValueError), match=rf"{name}: .*; got .*\W'?x'?\W"):
         net(net.initialize_state(2), {"x": jnp.ones((2, 4))})
 
@@ -127,7 +129,7 @@ def test_a_sequence_with_an_axis_too_many_is_refused(name):
 
 @pytest.mark.parametrize("name", [*MEMORIES, "Normalizer", "Conv"])
 def test_a_missing_batch_axis_is_refused(name):
-    net = LAYERS[name][0]()
+    net = LAYERS[name]()
     with pytest.raises(ValueError, match=f"{name}: "):
         net(net.initialize_state(1), jnp.ones(4))
 

@@ -95,6 +95,12 @@ def test_a_carry_may_come_as_another_kind_of_sequence():
     assert Dense(2, 3, RNGS)(None, jnp.ones((1, 2))).next_state == ()
 
 
+def test_a_state_may_come_as_a_keyword():
+    net = Remembers(lambda state: {**state, "n": state["n"] + 0.5})
+    with pytest.raises(ValueError, match="Remembers: next_state must have"):
+        net(x=jnp.ones((3, 2)), state=net.initialize_state(3))
+
+
 def test_the_check_adds_nothing_to_what_is_computed():
     net = VariationalBottleneck(2, RNGS)
     inputs = net.initialize_state(2), jnp.ones((2, 4))

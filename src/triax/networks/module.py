@@ -39,7 +39,7 @@ class StatefulModule(nnx.Module, abc.ABC):
                 "is kept on purpose, let it return prev_state."
             )
         call = cls.__dict__.get("__call__")
-        if call is not None and not getattr(call, "__isabstractmethod__", False):
+        if callable(call) and not getattr(call, "__isabstractmethod__", False):
             cls.__call__ = with_checked_output(call)
 
     @abc.abstractmethod

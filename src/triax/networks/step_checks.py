@@ -14,12 +14,12 @@ from triax.networks.types import ModuleState, StatefulModuleOutput
 
 def with_checked_output(call: Callable[..., Any]) -> Callable[..., Any]:
     """The ``__call__`` of a module, with :func:`check_output` behind it."""
-    names = list(inspect.signature(call).parameters)
+    _, name, *_ = [*inspect.signature(call).parameters, ""]  # of the state, should it come as a keyword
 
     @functools.wraps(call)
     def step(self: Any, *args: Any, **kwargs: Any) -> StatefulModuleOutput:
         out = call(self, *args, **kwargs)
-        state = args[0] if args else kwargs.get(names[1], ())
+        state = args[0] if args else kwargs.get(name, ())
         check_output(type(self).__name__, state, out)
         return out
 

@@ -11,7 +11,9 @@ import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Bool
 
+from triax.networks.arguments import check_names
 from triax.networks.module import StatefulModule
+from triax.networks.placement import check_places
 from triax.networks.plain import as_module
 from triax.networks.types import ModuleState, SizeError, StatefulModuleOutput
 from triax.networks.unrolling import fold, unfold
@@ -58,8 +60,8 @@ class Container(StatefulModule):
 
     Built from one dict or from keyword arguments; anything that :func:`as_module` takes may be a child.
     ``children`` has them in the declared order, always. Carry and extras are dicts by name, metrics too;
-    losses are summed. Raises ``ValueError`` for no children, for a dict together with keywords, and for one
-    module under two names.
+    losses are summed. Raises ``ValueError`` for no children, for a dict together with keywords, and for a module
+    that has two places in the tree of children or contains itself; ``TypeError`` for names that are no strings.
     """
 
     has_parts = True
@@ -68,22 +70,22 @@ class Container(StatefulModule):
         who = type(self).__name__
         if modules is not None and kwargs:
             raise ValueError(f"{who}: give the children as one dict or as keywords, not both.")
-        children = dict(kwargs if modules is None else modules)
+        try:
+            children = dict(kwargs if modules is None else modules)
+        except (TypeError, ValueError):
+            got = type(modules).__name__
+            raise TypeError(f"{who}: give the children as a dict by name, or as keywords; got a {got}.") from None
         if not children:
             raise ValueError(f"{who}: at least one child is needed.")
         self._adopt(children)
 
     def _adopt(self, children: Mapping[str, Any]) -> None:
-        seen: dict[int, str] = {}
-        for name, child in children.items():
-            if isinstance(child, nnx.Module) and seen.setdefault(id(child), name) != name:
-                raise ValueError(
-                    f"{type(self).__name__}: {seen[id(child)]!r} and {name!r} are the same module; a child "
-                    "cannot be "
-                    "used twice. Make a second one, or compute its output once and share that."
-                )
-        self.names = tuple(children)
-        self.components = nnx.Dict({name: as_module(child) for name, child in children.items()})
+        who = type(self).__name__
+        check_names(who, children)
+        modules = {name: _as_child(who, name, child) for name, child in children.items()}
+        check_places(self, modules)
+        self.names = tuple(modules)
+        self.components = nnx.Dict(modules)
 
     if not TYPE_CHECKING:
 
@@ -145,7 +147,11 @@ class Container(StatefulModule):
 
     def initialize_state(self, batch_size: int) -> ModuleState:
         """The carries of the children."""
-        return self.pack({name: child.initialize_state(batch_size) for name, child in self.children.items()})
+        try:
+            return self.pack({name: child.initialize_state(batch_size) for name, child in self.children.items()})
+        except RecursionError:
+            check_places(self, self.children)  # a child put in later may be this container
+            raise
 
     def reset_state(self, prev_state: ModuleState) -> ModuleState:
         """The carries of the children, each reset."""
@@ -172,6 +178,14 @@ class Container(StatefulModule):
                 f"got {got}. Is it that of another network?"
             )
         return {name: packed[name] for name in self.names}
+
+
+def _as_child(who: str, name: str, child: Any) -> StatefulModule:
+    try:
+        return as_module(child)
+    except Exception as error:
+        error.add_note(f"At {name!r} of {who}.")
+        raise
 
 
 def _unfold_rows(tree: Any, resets: Bool[Array, "time batch"]) -> Any:

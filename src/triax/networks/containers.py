@@ -2,14 +2,14 @@
 
 import itertools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import jax.numpy as jnp
 
 from triax.networks.container import Container, Run
 from triax.networks.module import StatefulModule
-from triax.networks.plain import Stateless
+from triax.networks.plain import Stateless, declared_features
 from triax.networks.types import ModuleState, SizeError, StatefulModuleOutput
 
 
@@ -22,14 +22,16 @@ class Sequential(Container):
     """
 
     def __init__(self, layers: Sequence[Any] | Mapping[str, Any]):
+        if not isinstance(layers, Iterable | Sequential) or isinstance(layers, str):
+            raise TypeError(f"Sequential: layers must be a list of layers, or a dict; got a {type(layers).__name__}.")
         named = layers if isinstance(layers, Mapping) else {_name(i, x): x for i, x in enumerate(layers)}
         self._adopt(named)
         self._check_widths()
 
     def _check_widths(self) -> None:
         for giver, taker in itertools.pairwise(self.names):
-            got = _features(self.components[giver], "out_features")
-            expected = _features(self.components[taker], "in_features")
+            got = declared_features(self.components[giver], "out_features")
+            expected = declared_features(self.components[taker], "in_features")
             if got is not None and expected is not None and got != expected:
                 raise SizeError(f"Sequential: {taker}", expected, got, giver)
 
@@ -68,12 +70,6 @@ class Sequential(Container):
                 "Is it that of another network?"
             )
         return dict(zip(self.names, packed, strict=True))
-
-
-def _features(layer: StatefulModule, which: str) -> int | None:
-    """The width that a layer declares, as ``Dense`` or ``nnx.Linear`` do."""
-    width = getattr(layer.layer if isinstance(layer, Stateless) else layer, which, None)
-    return width if isinstance(width, int) else None
 
 
 def _name(position: int, layer: Any) -> str:

@@ -7,9 +7,11 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from flax import nnx
 from jaxtyping import Array, Bool
 
+from triax.networks.arguments import check_instance
 from triax.networks.inputs import as_float, check_carry, check_rows
 from triax.networks.module import StatefulModule
 from triax.networks.randomness import key_chain, own_stream, reseed, split_keys
@@ -38,7 +40,7 @@ class Stateless(StatefulModule):
     def __call__(self, state: ModuleState, x: Any, rollout_extras: Any = None) -> StatefulModuleOutput:
         """One step."""
         y = self.apply(self.layer, x)
-        check_rows(_name_of(self.layer), y)
+        check_rows(name_of(self.layer), y)
         return plain(y)
 
     def apply(self, layer: Callable[..., Any], x: Any) -> Any:
@@ -48,7 +50,7 @@ class Stateless(StatefulModule):
         except Exception as error:
             if "hk.transform" not in str(error):
                 raise
-            name = _name_of(layer)
+            name = name_of(layer)
             raise TypeError(
                 f"{name} is made of Haiku's modules, and a network must know their parameters. "
                 f"Put triax.networks.HaikuLayer({name}, sample_input, rngs) in its place."
@@ -97,7 +99,7 @@ class Stochastic(Stateless):
         leads = {jnp.shape(leaf)[:axes] for leaf in jax.tree.leaves(x)}
         if len(leads) != 1 or len(lead := leads.pop()) < axes:
             got = jax.tree.map(lambda leaf: list(jnp.shape(leaf)), x)
-            raise ValueError(f"{_name_of(self.layer)}: takes arrays [batch, ...], all of one batch; got {got}.")
+            raise ValueError(f"{name_of(self.layer)}: takes arrays [batch, ...], all of one batch; got {got}.")
         check_carry(self, state, [()], lead[-1:])
 
     def _with_noise(self, keys: Array, x: Any) -> Any:
@@ -125,6 +127,7 @@ def as_module(layer: Any) -> StatefulModule:
     """What stands for a layer in a container, as a :class:`StatefulModule`; raises ``TypeError`` for other
     things.
     """
+    check_instance(layer)
     if not callable(layer):
         raise TypeError(
             "a layer must be a StatefulModule, an nnx.Module or a function of arrays; got "
@@ -145,8 +148,16 @@ def _(layer: nnx.Module) -> StatefulModule:
     return Stochastic(layer) if draws else Stateless(layer)
 
 
-def _name_of(layer: Any) -> str:
+def name_of(layer: Any) -> str:
+    """What a layer is called in messages: the name of its function or class."""
+    layer = layer.layer if isinstance(layer, Stateless) else layer
     return getattr(layer, "__name__", type(layer).__name__)
+
+
+def declared_features(layer: StatefulModule, which: str) -> int | None:
+    """The width that a layer declares in an attribute, as ``Dense`` or ``nnx.Linear`` do."""
+    width = getattr(layer.layer if isinstance(layer, Stateless) else layer, which, None)
+    return int(width) if isinstance(width, int | np.integer) else None
 
 
 def _takes_mode(layer: Callable[..., Any]) -> bool:

@@ -8,7 +8,7 @@ from flax import nnx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from triax.networks import Dense, PopulationGraph, Sequential, VariationalBottleneck
+from triax.networks import Dense, PopulationGraph, Sequential, SizeError, VariationalBottleneck
 from triax.networks.graph.parts import Edge, components, topological_order
 
 from ..laws import BATCH, TIME, Pure, assert_unroll_equals_stepping, normals, quick_jit, random_resets, reset_patterns
@@ -249,10 +249,10 @@ def test_what_does_not_fit_a_node_is_refused_by_name():  # F34
     g = PopulationGraph(nnx.Rngs(0))
     g.add_input("eye", 3, input_from="x")
     g.add_output("y", 4)
-    g.connect("eye", "y", transform=Dense(3, 1, nnx.Rngs(0)))
+    g.connect("eye", "y", transform=lambda x: x[:, :1])
     g.finalize()
     state = g.initialize_state(2)
-    with pytest.raises(ValueError, match=r"transform of eye->y must give \[2, 4\] for the node 'y'; got \[2, 1\]"):
+    with pytest.raises(SizeError, match=r"the node 'y': takes 4 .*; the transform <lambda> of eye->y gives 1"):
         g(state, {"x": jnp.ones((2, 3))})
     with pytest.raises(ValueError, match=r"node 'eye' takes \[2, 3\] from 'x'; got \[2, 1\]"):
         g(state, {"x": jnp.ones((2, 1))})

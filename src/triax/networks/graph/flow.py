@@ -13,6 +13,7 @@ from triax.networks.graph.parts import Edge, Population
 from triax.networks.history import Past, push
 from triax.networks.inputs import as_float
 from triax.networks.module import StatefulModule
+from triax.networks.plain import name_of
 from triax.networks.reshaping import select_part
 from triax.networks.types import ACTIVATION_KEY, ModuleState, SizeError, StatefulModuleOutput
 from triax.networks.unrolling import fold, scan_steps, unfold
@@ -43,7 +44,7 @@ class Group(StatefulModule):
                     args = state["transforms"][edge.name], signal, extras.get(edge.name)
                     outs[edge.name] = out = transformed(self.transforms[edge.name], edge, node.size, args)
                     total = total + out.output
-            activations[node.name] = total if node.activation is None else node.activation(total)
+            activations[node.name] = node.apply(total)
         return StatefulModuleOutput(
             next_state={
                 "buffers": {name: push(b, activations[name]) for name, b in state["buffers"].items()},
@@ -75,11 +76,15 @@ def transformed(transform: Any, edge: Edge, size: int, args: tuple, *, resets: A
         error.add_note(f"In {edge.name!r} of PopulationGraph.")
         raise
     want = (*signal.shape[:-1], size)
-    if jnp.shape(out.output) != want:
+    got = jnp.shape(out.output)
+    if got[:-1] == want[:-1] and got != want:
+        giver = f"the transform {name_of(transform)} of {edge.name}"
+        raise SizeError(f"PopulationGraph: the node {edge.dst!r}", size, got[-1], giver)
+    if got != want:
         raise ValueError(
             f"PopulationGraph: the transform of {edge.name} must give {list(want)} for the node "
             f"{edge.dst!r}; "
-            f"got {list(jnp.shape(out.output))}."
+            f"got {list(got)}."
         )
     return out
 

@@ -1,6 +1,6 @@
 """Populations that excite each other, with loops and delays."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -12,13 +12,15 @@ from jaxtyping import Array, Bool
 
 from triax.core.keys import fold_name
 from triax.core.numbers import check_count
+from triax.networks.arguments import Activation, as_activation, check_names, check_rngs
 from triax.networks.feedforward import Dense
 from triax.networks.graph.flow import Flow
 from triax.networks.graph.parts import Connection, Edge, Population, components, shortest_path, topological_order
 from triax.networks.inputs import check_carry
 from triax.networks.module import StatefulModule
-from triax.networks.plain import as_module
-from triax.networks.types import ModuleState, StatefulModuleOutput
+from triax.networks.placement import check_places
+from triax.networks.plain import as_module, declared_features, name_of
+from triax.networks.types import ModuleState, SizeError, StatefulModuleOutput
 from triax.networks.unrolling import check_sequence
 
 
@@ -45,11 +47,13 @@ class PopulationGraph(StatefulModule):
     Default transforms are Dense layers without activation, with keys derived from the names of both ends. The
     carry is ``{"populations": {name: {} or {"buffer": [batch, longest outgoing delay, size]}}, "connections":
     [carries]}``, extras are ``{"connections": [extras]}``, metrics ``{connection: metrics}``, the loss is the
-    sum of the transforms'. ``unroll`` scans only the loops. Errors while building: ``ValueError``; after
-    ``finalize``, or before it: ``RuntimeError``.
+    sum of the transforms'. ``unroll`` scans only the loops. Errors while building: ``ValueError``, for sizes
+    that do not match :class:`SizeError`; after ``finalize``, or before it: ``RuntimeError``. Default transforms can be
+    pickled; of what else a graph is made, transforms and activations, see :class:`Dense`.
     """
 
     def __init__(self, rngs: nnx.Rngs):
+        check_rngs("PopulationGraph", "rngs", rngs)
         self._root: tuple[int, ...] = tuple(np.asarray(jax.random.key_data(rngs.params())).tolist())
         self.populations: tuple[Population, ...] = ()
         self.edges: tuple[Edge, ...] = ()
@@ -59,7 +63,7 @@ class PopulationGraph(StatefulModule):
 
     # ------------------------------------------------------------------ building
 
-    def add_population(self, name: str, size: int, *, activation: Callable[..., Any] | None = None) -> None:
+    def add_population(self, name: str, size: int, *, activation: Activation | None = None) -> None:
         """A hidden node."""
         self._add(Population(name, size, activation))
 
@@ -69,7 +73,7 @@ class PopulationGraph(StatefulModule):
         size: int,
         *,
         input_from: str | tuple = (),
-        activation: Callable[..., Any] | None = None,
+        activation: Activation | None = None,
         output_to: str | None = None,
     ) -> None:
         """A node that adds ``observation[input_from]``, ``[batch, size]``; a tuple is a path of keys and
@@ -85,7 +89,7 @@ class PopulationGraph(StatefulModule):
         size: int,
         *,
         output_to: str | None = None,
-        activation: Callable[..., Any] | None = None,
+        activation: Activation | None = None,
         input_from: str | tuple | None = None,
     ) -> None:
         """A node shown in the output as ``output_to``, or else under its name; with ``input_from`` an input,
@@ -117,9 +121,13 @@ class PopulationGraph(StatefulModule):
         edges = self.edges
         for ends in ((src, dst), (dst, src))[: 1 + reciprocal]:
             edges = (*edges, self._edge(edges, *ends, delay))
-        for edge in edges[len(self.edges) :]:
-            layer = self._dense(edge, use_bias) if transform is None else as_module(transform)
-            self.transforms[edge.name] = layer
+        new = {
+            edge.name: self._dense(edge, use_bias) if transform is None else self._layer(edge, transform)
+            for edge in edges[len(self.edges) :]
+        }
+        check_places(self, {edge.name: self.transforms[edge.name] for edge in self.edges} | new)
+        for name, layer in new.items():
+            self.transforms[name] = layer
         self.edges = edges
 
     def finalize(self) -> None:
@@ -138,15 +146,22 @@ class PopulationGraph(StatefulModule):
 
     def _add(self, node: Population) -> None:
         self._check_open()
+        check_names("PopulationGraph", [node.name], "the name of a node")
         if node.name in self._nodes():
             raise ValueError(f"PopulationGraph: there is a node {node.name!r} already.")
-        check_count("PopulationGraph", f"the size of {node.name!r}", node.size)
+        size = check_count("PopulationGraph", f"the size of {node.name!r}", node.size)
+        activation = as_activation("PopulationGraph", f"the activation of {node.name!r}", node.activation)
+        if not isinstance(node.input_from, str | tuple | None):
+            what = f"PopulationGraph: input_from of {node.name!r} must be a key or a tuple of keys and indices"
+            raise TypeError(f"{what}; got {node.input_from!r}.")
+        if not isinstance(node.output_to, str | None):
+            check_names("PopulationGraph", [node.output_to], f"output_to of {node.name!r}")
         for other in self.populations:
             if node.output_to is not None and other.output_to == node.output_to:
                 raise ValueError(
                     f"PopulationGraph: {other.name!r} and {node.name!r} both give the output {node.output_to!r}."
                 )
-        self.populations = (*self.populations, node)
+        self.populations = (*self.populations, replace(node, size=size, activation=activation))
 
     def _edge(self, edges: tuple[Edge, ...], src: str, dst: str, delay: int) -> Edge:
         back = None if delay else shortest_path((e for e in edges if not e.delay), dst, src)
@@ -159,6 +174,17 @@ class PopulationGraph(StatefulModule):
         name = f"{src}->{dst}" + (f"@{delay}" if delay else "")
         twins = sum(e.name.split("#")[0] == name for e in edges)
         return Edge(f"{name}#{twins + 1}" if twins else name, src, dst, delay)
+
+    def _layer(self, edge: Edge, transform: Any) -> StatefulModule:
+        """A given transform, refused where the sizes that it declares are not those of its nodes."""
+        layer, nodes = as_module(transform), self._nodes()
+        name = f"the transform {name_of(layer)} of {edge.name}"
+        takes, gives = declared_features(layer, "in_features"), declared_features(layer, "out_features")
+        if takes not in (None, nodes[edge.src].size):
+            raise SizeError(f"PopulationGraph: {name}", takes, nodes[edge.src].size, f"the node {edge.src!r}")
+        if gives not in (None, nodes[edge.dst].size):
+            raise SizeError(f"PopulationGraph: the node {edge.dst!r}", nodes[edge.dst].size, gives, name)
+        return layer
 
     def _dense(self, edge: Edge, use_bias: bool) -> Dense:
         root = jax.random.wrap_key_data(jnp.array(self._root, jnp.uint32))

@@ -1,8 +1,10 @@
 """Nodes and edges of a graph, and the order in which they can be computed."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
+
+from triax.networks.arguments import Activation, as_activation
 
 
 @dataclass(frozen=True)
@@ -11,10 +13,15 @@ class Population:
 
     name: str
     size: int
-    activation: Callable[..., Any] | None = None
+    activation: Activation | None = None
     input_from: str | tuple | None = None
     output_to: str | None = None
     max_outgoing_delay: int = 0
+
+    def apply(self, total: Any) -> Any:
+        """The activation of what has come in."""
+        function = as_activation("Population", "activation", self.activation)
+        return total if function is None else function(total)
 
 
 @dataclass(frozen=True)

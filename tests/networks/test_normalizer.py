@@ -128,7 +128,7 @@ def test_mappings_become_dicts():
 def test_clips_if_asked():  # F23
     out = Normalizer(1, clip=2.0)((), jnp.array([[-50.0], [10.0]])).output
     np.testing.assert_array_equal(out, [[-2], [1]])
-    with pytest.raises(ValueError, match="must be positive; got 0"):
+    with pytest.raises(ValueError, match="must be positive and finite; got 0"):
         Normalizer(1, clip=0)
 
 

@@ -10,6 +10,7 @@ from flax import nnx
 from jaxtyping import Array, Bool, Float
 
 from triax.core.numbers import check_count
+from triax.networks.arguments import check_layer
 from triax.networks.history import last_start
 from triax.networks.inputs import check_carry, check_features
 from triax.networks.module import StatefulModule
@@ -42,7 +43,13 @@ class SlidingWindowAttention(StatefulModule):
         qkv_features: int | None = None,
         out_features: int | None = None,
     ):
-        width = in_features if qkv_features is None else qkv_features
+        in_features, width, self.out_features = check_layer(
+            "SlidingWindowAttention",
+            rngs,
+            in_features=in_features,
+            qkv_features=in_features if qkv_features is None else qkv_features,
+            out_features=in_features if out_features is None else out_features,
+        )
         window = check_count("SlidingWindowAttention", "window", window)
         num_heads = check_count("SlidingWindowAttention", "num_heads", num_heads)
         if width % num_heads:
@@ -55,7 +62,6 @@ class SlidingWindowAttention(StatefulModule):
             num_heads,
             width // num_heads,
         )
-        self.out_features = in_features if out_features is None else out_features
         self.qkv = nnx.Linear(in_features, 3 * width, rngs=rngs)
         self.out = nnx.Linear(width, self.out_features, rngs=rngs)
         self.age_bias = nnx.Param(jnp.zeros((num_heads, window)))

@@ -12,6 +12,7 @@ from flax import nnx
 from jaxtyping import Array
 
 from triax.core.keys import Key
+from triax.networks.arguments import check_coefficient, check_rngs
 from triax.networks.inputs import as_float, check_features
 from triax.networks.randomness import own_stream
 from triax.networks.samplers import Coefficient, DrawingSampler, is_off, value_of
@@ -53,8 +54,10 @@ class DistributionSampler(DrawingSampler):
                 "NormalTanhSampler."
             )
         self.dist: Any = space if isinstance(space, BaseProbaDist) else ProbaDist(space)
+        check_rngs("DistributionSampler", "rng", rng, nnx.RngStream)
         self.stream = own_stream(rng, "action_sampling")
-        self.entropy_weight, self.masked = entropy_weight, masked
+        self.entropy_weight = check_coefficient("DistributionSampler", "entropy_weight", entropy_weight)
+        self.masked = masked
         leaves, self.treedef = jax.tree.flatten(jax.eval_shape(lambda: self.dist.default_priors))
         self.shapes = tuple(leaf.shape[1:] for leaf in leaves)
         self.in_features = None if masked else self.num_params

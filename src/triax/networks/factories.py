@@ -1,7 +1,7 @@
 """Ready-made networks of dense layers."""
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -9,7 +9,9 @@ import jax
 from flax import nnx
 
 from triax.core.keys import fold_name
+from triax.core.numbers import check_count, check_number
 from triax.networks.adapter import PPOAdapter
+from triax.networks.arguments import Activation, as_activation, check_rngs
 from triax.networks.containers import Sequential
 from triax.networks.distribution_sampler import DistributionSampler
 from triax.networks.feedforward import Dense
@@ -17,17 +19,28 @@ from triax.networks.normalizer import Normalizer, example_of
 from triax.networks.reshaping import Flattener
 from triax.networks.samplers import ActionSampler, NormalTanhSampler
 
-ACTIVATIONS: dict[str, Callable[..., Any]] = {"swish": nnx.swish, "tanh": nnx.tanh, "relu": nnx.relu}
-
 
 def make_mlp_layers(
     sizes: Sequence[int],
     rngs: nnx.Rngs,
-    activation: Callable[..., Any] | None = nnx.relu,
+    activation: Activation | None = nnx.relu,
     activation_last_layer: bool = True,
     **linear_kwargs: Any,
 ) -> list[Dense]:
-    """Dense layers between consecutive sizes; the last one is linear without ``activation_last_layer``."""
+    """Dense layers between consecutive sizes; the last one is linear without ``activation_last_layer``.
+
+    ``activation`` is a function, or the name of one in :mod:`jax.nn`. Raises ``ValueError`` for fewer than two sizes.
+    """
+    sizes = _sizes("make_mlp", "sizes", sizes, fewest=2)
+    check_rngs("make_mlp", "rngs", rngs)
+    return _layers(
+        sizes, rngs, as_activation("make_mlp", "activation", activation), activation_last_layer, linear_kwargs
+    )
+
+
+def _layers(
+    sizes: Sequence[int], rngs: nnx.Rngs, activation: Any, activation_last_layer: bool, linear_kwargs: dict[str, Any]
+) -> list[Dense]:
     last = len(sizes) - 2
     return [
         Dense(
@@ -44,7 +57,7 @@ def make_mlp_layers(
 def make_mlp(
     sizes: Sequence[int],
     rngs: nnx.Rngs,
-    activation: Callable[..., Any] | None = nnx.relu,
+    activation: Activation | None = nnx.relu,
     activation_last_layer: bool = True,
     **linear_kwargs: Any,
 ) -> Sequential:
@@ -58,7 +71,7 @@ def make_mlp_actor_critic(  # noqa: PLR0913 (the contract's)
     actor_hidden_sizes: Sequence[int],
     critic_hidden_sizes: Sequence[int],
     rngs: nnx.Rngs,
-    activation: str | Callable[..., Any] = nnx.relu,
+    activation: Activation | None = nnx.relu,
     normalize_obs: bool = True,
     initializer_scale: float = 1.0,
     entropy_weight: float = 1e-2,
@@ -71,25 +84,32 @@ def make_mlp_actor_critic(  # noqa: PLR0913 (the contract's)
 
     ``obs_size`` is anything that a normalizer takes: an int, a shape, a space of boxes, a tree of them (which
     is flattened). ``action_size`` is an int, for a :class:`NormalTanhSampler` with ``min_std`` and
-    ``std_scale``, or a space, for a :class:`DistributionSampler`. ``activation`` may be ``"swish"``,
-    ``"tanh"`` or ``"relu"``.
+    ``std_scale``, or a space, for a :class:`DistributionSampler`. ``activation`` is a function or the
+    name of one in :mod:`jax.nn`, such as ``"swish"``.
 
     Kernels are uniform, of variance ``initializer_scale / fan_in``, biases zero. The kernel of the actor's
     last layer is ``head_scale`` times that, so that the first policy hardly depends on the observation
     (Andrychowicz et al. 2021, arXiv:2006.05990). Keys are derived from one draw of ``rngs.params`` and the
     names of actor and critic.
     """
-    activation = ACTIVATIONS[activation] if isinstance(activation, str) else activation
+    who = "make_mlp_actor_critic"
+    check_rngs(who, "rngs", rngs)
+    initializer_scale = check_number(who, "initializer_scale", initializer_scale, positive=True)
+    head_scale = check_number(who, "head_scale", head_scale, low=0)
+    actor_hidden_sizes = _sizes(who, "actor_hidden_sizes", actor_hidden_sizes)
+    critic_hidden_sizes = _sizes(who, "critic_hidden_sizes", critic_hidden_sizes)
+    activation = as_activation(who, "activation", activation)
     example = example_of(obs_size)
     width = sum(leaf.size for leaf in jax.tree.leaves(example))
+    count = 0 if isinstance(action_size, gym.Space) else check_count(who, "action_size", action_size)
     sampler = _sampler(action_size, rngs, entropy_weight, min_std, std_scale)
-    outputs = sampler.num_params if isinstance(sampler, DistributionSampler) else 2 * _as_int(action_size)
+    outputs = sampler.num_params if isinstance(sampler, DistributionSampler) else 2 * count
     root = rngs.params()
 
     def mlp(name: str, hidden: Sequence[int], out: int, last_scale: float) -> list[Dense]:
         own = nnx.Rngs(params=fold_name(root, name))
         sizes = [width, *hidden, out]
-        body = make_mlp_layers(sizes[:-1], own, activation, kernel_init=_uniform(initializer_scale))
+        body = _layers(sizes[:-1], own, activation, True, {"kernel_init": _uniform(initializer_scale)})
         return [*body, Dense(sizes[-2], out, own, kernel_init=_uniform(initializer_scale * last_scale**2))]
 
     actor = Sequential([*mlp("actor", actor_hidden_sizes, outputs, head_scale), sampler])
@@ -107,8 +127,14 @@ def _sampler(
     return NormalTanhSampler(rngs, entropy_weight, min_std, std_scale)
 
 
-def _as_int(size: Any) -> int:
-    return int(size)
+def _sizes(who: str, name: str, sizes: Any, *, fewest: int = 0) -> list[int]:
+    """Checked widths, ``fewest`` or more."""
+    if not isinstance(sizes, Iterable) or isinstance(sizes, str | Mapping):
+        raise TypeError(f"{who}: {name} must be a list of ints; got {sizes!r}.")
+    checked = [check_count(who, f"each of {name}", size) for size in sizes]
+    if len(checked) < fewest:
+        raise ValueError(f"{who}: {name} must be {fewest} or more, from input to output; got {sizes!r}.")
+    return checked
 
 
 def _uniform(scale: float) -> Callable[..., Any]:

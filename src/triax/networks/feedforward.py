@@ -1,25 +1,30 @@
 """Layers without memory: dense and convolutional."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 from flax import nnx
 
+from triax.core.numbers import check_count
+from triax.networks.arguments import Activation, as_activation, check_layer
 from triax.networks.convolution import conv_general_dilated
 from triax.networks.inputs import as_float, check_array, check_features
 from triax.networks.module import StatefulModule
 from triax.networks.plain import plain
 from triax.networks.types import ModuleState, StatefulModuleOutput
 
-Activation = Callable[..., Any]
-
 
 class Dense(StatefulModule):
     """``activation(x W + b)``, ``[batch, in_features] -> [batch, out_features]``.
 
     Default initialisers are those of ``nnx.Linear`` (LeCun normal kernel, zero bias); further keyword
-    arguments go to it. Raises :class:`SizeError` for an input of another width.
+    arguments go to it. ``activation`` is a function or the name of one in :mod:`jax.nn`. Raises
+    :class:`SizeError` for an input of another width.
+
+    A layer can be pickled if its activation can: ``None`` and functions of your own modules, but not JAX's compiled
+    ones (``nnx.relu``, ``"relu"``) and lambdas, for which cloudpickle is needed. Checkpoints need no pickle.
     """
 
     def __init__(
@@ -30,10 +35,10 @@ class Dense(StatefulModule):
         activation: Activation | None = None,
         **linear_kwargs: Any,
     ):
-        self.in_features = in_features
-        self.out_features = out_features
-        self.linear = nnx.Linear(in_features, out_features, rngs=rngs, **linear_kwargs)
-        self.activation = activation
+        sizes = check_layer("Dense", rngs, in_features=in_features, out_features=out_features)
+        self.activation = as_activation("Dense", "activation", activation)
+        self.in_features, self.out_features = sizes
+        self.linear = nnx.Linear(*sizes, rngs=rngs, **linear_kwargs)
 
     def __call__(self, state: ModuleState, x: Any, rollout_extras: Any = None) -> StatefulModuleOutput:
         """One step."""
@@ -59,11 +64,13 @@ class Conv(StatefulModule):
         activation: Activation | None = None,
         **conv_kwargs: Any,
     ):
-        self.in_features, self.out_features = in_features, out_features
-        size = (kernel_size, kernel_size) if isinstance(kernel_size, int) else tuple(kernel_size)
+        sizes = check_layer("Conv", rngs, in_features=in_features, out_features=out_features)
+        self.activation = as_activation("Conv", "activation", activation)
+        self.in_features, self.out_features = sizes
+        size = tuple(kernel_size) if isinstance(kernel_size, Sequence | np.ndarray) else (kernel_size,) * 2
+        size = tuple(check_count("Conv", "kernel_size", side) for side in size)
         conv_kwargs = {"conv_general_dilated": conv_general_dilated} | conv_kwargs
-        self.conv = nnx.Conv(in_features, out_features, size, rngs=rngs, **conv_kwargs)
-        self.activation = activation
+        self.conv = nnx.Conv(self.in_features, self.out_features, size, rngs=rngs, **conv_kwargs)
 
     def __call__(self, state: ModuleState, x: Any, rollout_extras: Any = None) -> StatefulModuleOutput:
         """One step."""

@@ -10,6 +10,7 @@ from flax import nnx
 from jaxtyping import PyTree
 
 from triax.core.errors import MissingExtraError
+from triax.networks.arguments import check_rngs
 
 
 class HaikuLayer(nnx.Module):
@@ -24,6 +25,7 @@ class HaikuLayer(nnx.Module):
     deterministic = False
 
     def __init__(self, func: Callable[..., Any], sample_input: PyTree, rngs: nnx.Rngs):
+        check_rngs("HaikuLayer", "rngs", rngs)
         self.apply = _transform(func)
         self.takes_mode = "is_training" in inspect.signature(func).parameters
         x = jax.tree.map(lambda leaf: jnp.zeros((1, *jnp.shape(leaf)), jnp.result_type(leaf)), sample_input)

@@ -9,6 +9,8 @@ import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Bool, Inexact
 
+from triax.core.numbers import check_number
+from triax.networks.arguments import check_layer
 from triax.networks.inputs import check_carry, check_features
 from triax.networks.module import StatefulModule
 from triax.networks.plain import plain
@@ -119,8 +121,16 @@ class LRU(StatefulModule):
         r_max: float = 1.0,
         max_phase: float = 2 * math.pi,
     ):
+        out_features = hidden_features if out_features is None else out_features
+        in_features, hidden_features, self.out_features = check_layer(
+            "LRU", rngs, in_features=in_features, hidden_features=hidden_features, out_features=out_features
+        )
         self.in_features, self.hidden_features = in_features, hidden_features
-        self.out_features = hidden_features if out_features is None else out_features
+        r_max = check_number("LRU", "r_max", r_max, low=0, high=1)
+        r_min = check_number("LRU", "r_min", r_min, low=0, high=r_max)
+        max_phase = check_number("LRU", "max_phase", max_phase, positive=True)
+        if r_max == 0 or r_min == 1:
+            raise ValueError(f"LRU: r_max must be above 0 and r_min below 1; got r_min={r_min}, r_max={r_max}.")
         radii, phases = jax.random.uniform(rngs.params(), (2, hidden_features), minval=1e-6)
         squared = radii * (r_max**2 - r_min**2) + r_min**2
         self.nu_log = nnx.Param(jnp.log(-0.5 * jnp.log(squared)))
@@ -184,7 +194,8 @@ class MinGRU(StatefulModule):
     """
 
     def __init__(self, in_features: int, hidden_features: int, rngs: nnx.Rngs, **linear_kwargs: Any):
-        self.in_features, self.hidden_features = in_features, hidden_features
+        sizes = check_layer("MinGRU", rngs, in_features=in_features, hidden_features=hidden_features)
+        self.in_features, self.hidden_features = in_features, hidden_features = sizes
         self.linear = nnx.Linear(in_features, 2 * hidden_features, rngs=rngs, **linear_kwargs)
 
     def __call__(self, state: ModuleState, x: Any, rollout_extras: Any = None) -> StatefulModuleOutput:

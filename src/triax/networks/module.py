@@ -8,7 +8,7 @@ from flax import nnx
 from jaxtyping import Array, Bool
 
 from triax.networks.description import describe_module
-from triax.networks.step_checks import with_checked_output
+from triax.networks.step_checks import with_checked_batch_size, with_checked_output
 from triax.networks.types import ModuleState, StatefulModuleOutput
 from triax.networks.unrolling import check_sequence, map_steps, scan_steps, select
 
@@ -38,6 +38,8 @@ class StatefulModule(nnx.Module, abc.ABC):
                 "Implement reset_state(self, prev_state), the carry at the start of the next episode; if the carry "
                 "is kept on purpose, let it return prev_state."
             )
+        if "initialize_state" in cls.__dict__:
+            cls.initialize_state = with_checked_batch_size(cls.initialize_state)
         call = cls.__dict__.get("__call__")
         if callable(call) and not getattr(call, "__isabstractmethod__", False):
             cls.__call__ = with_checked_output(call)

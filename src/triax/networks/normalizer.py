@@ -1,16 +1,19 @@
 """Observations with mean zero and variance one, learned while acting."""
 
 import functools
+import math
 from collections.abc import Mapping
 from typing import Any
 
 import gymnasium as gym
 import jax
 import jax.numpy as jnp
+import numpy as np
 from flax import nnx
 from jaxtyping import Array, Float, PyTree
 
 from triax.core.moments import Moments, init_moments, moments_std, update_moments
+from triax.core.numbers import check_count, check_number
 from triax.networks.module import StatefulModule
 from triax.networks.plain import plain
 from triax.networks.types import ModuleState, SizeError, StatefulModuleOutput
@@ -40,10 +43,11 @@ class Normalizer(StatefulModule):
     epsilon = 1e-6
 
     def __init__(self, shape: Any, *, clip: float | None = None, initial_std: float = 10.0):
-        if clip is not None and clip <= 0:
-            raise ValueError(f"Normalizer: clip must be positive; got {clip}.")
-        self.clip, self.initial_std = clip, initial_std
+        self.clip = clip if clip in (None, math.inf) else check_number("Normalizer", "clip", clip, positive=True)
+        self.initial_std = check_number("Normalizer", "initial_std", initial_std, positive=True)
         paths, self.treedef = jax.tree_util.tree_flatten_with_path(example_of(shape))
+        if not paths or any(0 in leaf.shape for _, leaf in paths):
+            raise ValueError(f"Normalizer: shape must have sizes of at least 1, one or more; got {shape!r}.")
         self.shapes = tuple(leaf.shape for _, leaf in paths)
         names = [jax.tree_util.keystr(path, simple=True, separator="/") or "value" for path, _ in paths]
         self.names = tuple(names)
@@ -137,16 +141,18 @@ def example_of(shape: Any) -> Any:
     return jax.ShapeDtypeStruct(tuple(shape.shape), jnp.float32)
 
 
-@example_of.register
-def _(shape: int) -> Any:
-    return jax.ShapeDtypeStruct((shape,), jnp.float32)
+@example_of.register(int)
+@example_of.register(np.integer)
+def _(shape: Any) -> Any:
+    return jax.ShapeDtypeStruct((check_count("Normalizer", "shape", shape, low=0),), jnp.float32)
 
 
 @example_of.register(list)
 @example_of.register(tuple)
 def _(shape: Any) -> Any:
-    if all(isinstance(size, int) for size in shape):
-        return jax.ShapeDtypeStruct(tuple(shape), jnp.float32)
+    if all(isinstance(size, int | np.integer) for size in shape):
+        sizes = tuple(check_count("Normalizer", "each size of shape", size, low=0) for size in shape)
+        return jax.ShapeDtypeStruct(sizes, jnp.float32)
     return type(shape)(map(example_of, shape))
 
 

@@ -8,6 +8,7 @@ from flax import nnx
 from jaxtyping import Array
 
 from triax.core.keys import Key, as_typed_key, fold_name
+from triax.networks.arguments import check_rngs
 
 
 def own_stream(rng: nnx.Rngs | nnx.RngStream, name: str) -> nnx.RngStream:
@@ -16,6 +17,7 @@ def own_stream(rng: nnx.Rngs | nnx.RngStream, name: str) -> nnx.RngStream:
     Of an ``nnx.Rngs`` it is the stream ``name`` that is drawn from, or the default one where there is none
     such.
     """
+    check_rngs(f"the stream {name!r}", "rng", rng, nnx.RngStream)
     source = rng[name] if isinstance(rng, nnx.Rngs) else rng
     return nnx.RngStream(source(), tag=name)
 

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Bool, Float
 
+from triax.networks.arguments import Activation, as_function, check_layer
 from triax.networks.gated import Elementwise, GRUGates, LSTMGates, Weights, gated_unroll, sigmoid, tanh
 from triax.networks.inputs import check_carry, check_features
 from triax.networks.module import StatefulModule
@@ -36,7 +37,8 @@ class LSTM(StatefulModule):
     ``trainable_initial_state``, at the parameters ``initial_h`` and ``initial_c`` ``[hidden]``, zero at
     first; these get gradients from every reset of a sequence, one at its first step included.
 
-    With the default functions the layer can be pickled; JAX's compiled ones (``nnx.relu``) cannot, by anything but
+    With the default functions the layer can be pickled; JAX's compiled ones (``nnx.relu``, or by name, ``"relu"``)
+    cannot, by anything but
     cloudpickle: give a function of your own module that calls them.
 
     ``unroll`` has a backward pass of its own, so forward-mode differentiation (``jax.jvp``) through it is
@@ -49,15 +51,18 @@ class LSTM(StatefulModule):
         hidden_features: int,
         rngs: nnx.Rngs,
         *,
-        gate_fn: Callable[..., Any] = sigmoid,
-        activation_fn: Callable[..., Any] = tanh,
+        gate_fn: Activation = sigmoid,
+        activation_fn: Activation = tanh,
         kernel_init: Initializer | None = None,
         recurrent_kernel_init: Initializer | None = None,
         bias_init: Initializer | None = None,
         use_optimized: bool = True,
         trainable_initial_state: bool = False,
     ):
-        self.in_features, self.hidden_features = in_features, hidden_features
+        sizes = check_layer("LSTM", rngs, in_features=in_features, hidden_features=hidden_features)
+        self.in_features, self.hidden_features = in_features, hidden_features = sizes
+        gate_fn = as_function("LSTM", "gate_fn", gate_fn)
+        activation_fn = as_function("LSTM", "activation_fn", activation_fn)
         self.gates = LSTMGates(Elementwise(gate_fn), Elementwise(activation_fn))
         inits = _given(kernel_init, recurrent_kernel_init, bias_init)
         cell = nnx.OptimizedLSTMCell if use_optimized else nnx.LSTMCell
@@ -127,14 +132,17 @@ class GRU(StatefulModule):
         hidden_features: int,
         rngs: nnx.Rngs,
         *,
-        gate_fn: Callable[..., Any] = sigmoid,
-        activation_fn: Callable[..., Any] = tanh,
+        gate_fn: Activation = sigmoid,
+        activation_fn: Activation = tanh,
         kernel_init: Initializer | None = None,
         recurrent_kernel_init: Initializer | None = None,
         bias_init: Initializer | None = None,
         trainable_initial_state: bool = False,
     ):
-        self.in_features, self.hidden_features = in_features, hidden_features
+        sizes = check_layer("GRU", rngs, in_features=in_features, hidden_features=hidden_features)
+        self.in_features, self.hidden_features = in_features, hidden_features = sizes
+        gate_fn = as_function("GRU", "gate_fn", gate_fn)
+        activation_fn = as_function("GRU", "activation_fn", activation_fn)
         self.gates = GRUGates(Elementwise(gate_fn), Elementwise(activation_fn))
         inits = _given(kernel_init, recurrent_kernel_init, bias_init)
         self.cell = nnx.GRUCell(

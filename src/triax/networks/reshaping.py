@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from triax.core.numbers import check_count, check_number
 from triax.networks.inputs import check_features
 from triax.networks.module import StatefulModule
 from triax.networks.plain import plain
@@ -25,9 +26,9 @@ class Splitter(StatefulModule):
     """
 
     def __init__(self, **sizes: int):
-        if not sizes or min(sizes.values()) < 1:
-            raise ValueError(f"Splitter: sizes must be one or more positive integers; got {sizes}.")
-        self.sizes = tuple(sizes.items())
+        if not sizes:
+            raise ValueError("Splitter: sizes must be one or more positive integers; got none. Try Splitter(a=2, b=1).")
+        self.sizes = tuple((name, check_count("Splitter", name, size)) for name, size in sizes.items())
 
     def __call__(self, state: ModuleState, x: Any, rollout_extras: Any = None) -> StatefulModuleOutput:
         """One step."""
@@ -49,9 +50,7 @@ class Flattener(StatefulModule):
     """
 
     def __init__(self, preserve_levels: int = 0):
-        if preserve_levels < 0:
-            raise ValueError(f"Flattener: preserve_levels must not be negative; got {preserve_levels}.")
-        self.preserve_levels = preserve_levels
+        self.preserve_levels = check_count("Flattener", "preserve_levels", preserve_levels, low=0)
 
     def __call__(self, state: ModuleState, x: Any, rollout_extras: Any = None) -> StatefulModuleOutput:
         """One step."""
@@ -130,7 +129,7 @@ class Scale(StatefulModule):
     """Every leaf times ``factor``."""
 
     def __init__(self, factor: float | int):
-        self.factor = float(factor)
+        self.factor = check_number("Scale", "factor", factor)
 
     def __call__(self, state: ModuleState, x: Any, rollout_extras: Any = None) -> StatefulModuleOutput:
         """One step."""

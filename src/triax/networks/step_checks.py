@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from triax.core.numbers import check_count
 from triax.core.tree_differences import describe_difference
 from triax.networks.types import ModuleState, StatefulModuleOutput
 
@@ -24,6 +25,16 @@ def with_checked_output(call: Callable[..., Any]) -> Callable[..., Any]:
         return out
 
     return step
+
+
+def with_checked_batch_size(initialize_state: Callable[..., Any]) -> Callable[..., Any]:
+    """The ``initialize_state`` of a module, for a batch size that is an int."""
+
+    @functools.wraps(initialize_state)
+    def checked(self: Any, batch_size: Any) -> ModuleState:
+        return initialize_state(self, check_count(type(self).__name__, "batch_size", batch_size, low=0))
+
+    return checked
 
 
 def check_output(who: str, state: ModuleState, out: Any, *, exactly: bool = False) -> None:

@@ -7,6 +7,8 @@ import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Bool, Float
 
+from triax.core.numbers import check_count
+from triax.networks.arguments import check_coefficient, check_rngs
 from triax.networks.inputs import as_float, check_carry, check_features
 from triax.networks.module import StatefulModule
 from triax.networks.randomness import key_chain, own_stream, split_keys
@@ -31,8 +33,12 @@ class VariationalBottleneck(StatefulModule):
     deterministic = False
 
     def __init__(self, latent_size: int, rng: nnx.Rngs | nnx.RngStream, kl_weight: float = 1.0, min_std: float = 1e-6):
+        who = type(self).__name__
+        check_rngs(who, "rng", rng, nnx.RngStream)
+        latent_size = check_count(who, "latent_size", latent_size)
         self.latent_size, self.in_features, self.out_features = latent_size, 2 * latent_size, latent_size
-        self.kl_weight, self.min_std = kl_weight, min_std
+        self.kl_weight = check_coefficient(who, "kl_weight", kl_weight, low=0)
+        self.min_std = check_coefficient(who, "min_std", min_std, low=0)
         self.stream = own_stream(rng, "latent")
 
     def __call__(self, key: ModuleState, x: Any, rollout_extras: Any = None) -> StatefulModuleOutput:
@@ -97,7 +103,8 @@ class AR1VariationalBottleneck(VariationalBottleneck):
         backprop_through_time: bool = True,
     ):
         super().__init__(latent_size, rng, kl_weight, min_std)
-        self.ar1_weight, self.backprop_through_time = ar1_weight, backprop_through_time
+        self.ar1_weight = check_coefficient(type(self).__name__, "ar1_weight", ar1_weight, low=0)
+        self.backprop_through_time = backprop_through_time
 
     def __call__(self, state: ModuleState, x: Any, rollout_extras: Any = None) -> StatefulModuleOutput:
         """One step."""

@@ -172,3 +172,18 @@ def test_spaces_that_are_no_interval_are_refused(space):
 def test_numbers_of_bins_that_are_none_are_refused(num_bins):
     with pytest.raises(TypeError):
         DiscretizedIntervalDist(SPACE, num_bins)
+
+
+@pytest.mark.parametrize("num_bins", [5, 51])
+def test_nan_stays_nan_in_its_row_and_only_there(num_bins):
+    """With all optimizations too, under which XLA's kernels on CPUs take maximum(NaN, 0) for 0."""
+    dist = DiscretizedIntervalDist.of_range(-10, 10, num_bins)
+    shift, scale = jnp.array([np.nan, 0.0, 1.0, np.nan] * 2), jnp.ones(8)
+
+    def transform(shift):
+        return dist.affine_transform({"logits": jnp.zeros((8, num_bins))}, scale, shift)["logits"]
+
+    options = {"xla_backend_optimization_level": 3, "xla_llvm_disable_expensive_passes": False}
+    for logits in (transform(shift), jax.jit(transform).lower(shift).compile(options)(shift)):
+        assert np.isnan(logits).all(axis=1).tolist() == np.isnan(shift).tolist()
+        assert np.isnan(logits).any(axis=1).tolist() == np.isnan(shift).tolist()

@@ -121,11 +121,14 @@ class DiscretizedIntervalDist(CategoricalDist):
         p = self._mean(dist_params)
         scale, shift = (jnp.asarray(number)[..., None] for number in (scale, shift))
         f, f_inverse = value_transform or (lambda x: x, lambda x: x)
-        moved = jnp.clip(f(scale * f_inverse(self._atoms) + shift), self._atoms[0], self._atoms[-1])
+        wanted = f(scale * f_inverse(self._atoms) + shift)
+        moved = jnp.clip(wanted, self._atoms[0], self._atoms[-1])
         # Each moved atom shares its mass between its two neighbours: the closer one gets more, all within one
         # bin's width. A sum over all pairs needs no order, so any scale will do.
         distance = jnp.abs(moved[..., :, None] - self._atoms) / self._width
         mass = jnp.sum(p[..., :, None] * jnp.maximum(1 - distance, 0), axis=-2)
+        # XLA's fast kernels on CPUs take maximum(NaN, 0) for 0, so that a NaN reward would become a likely one.
+        mass = jnp.where(jnp.any(jnp.isnan(wanted), axis=-1, keepdims=True), jnp.nan, mass)
         return {"logits": jnp.log(jnp.maximum(mass, 1e-16))}
 
 

@@ -10,6 +10,7 @@ import pytest
 from gymnasium.spaces import Box, Discrete
 
 import triax
+from triax.agents.off_policy import check_replay_options
 from triax.functions.sequences import unroll
 from triax.networks import LSTM, Dense, Sequential, VariationalBottleneck
 from triax.policy_objectives import PPOClip, VanillaPG
@@ -165,6 +166,20 @@ def test_the_burn_in_brings_memory_up_to_date_and_is_not_learned_from():
     later = rule.td_error(Trajectory(**{**whole.__dict__, "burn_in": 3}))
     assert later.shape == (T - 3, B)
     np.testing.assert_allclose(later, error[3:], atol=1e-5)
+
+
+@pytest.mark.parametrize("burn_in", [1.0, True])
+def test_a_burn_in_that_is_no_int_is_refused(burn_in):
+    q = triax.Q(recurrent_q, ENV, random_seed=0)
+    steps = make_trajectory(carry=q.initial_carry(B))
+    object.__setattr__(steps, "burn_in", burn_in)  # past the type checker of the tests
+    with pytest.raises(TypeError, match=f"trajectory.burn_in must be an int; got {burn_in}"):
+        QLearning(q, **MSE).td_error(steps)
+    config = SimpleNamespace(
+        n_step=1, batch_size=1, sequence_length=4, gamma=0.9, alpha=None, beta=0.4, burn_in=burn_in
+    )
+    with pytest.raises(TypeError, match=f"burn_in must be an int; got {burn_in}"):
+        check_replay_options(config)
 
 
 def test_an_episode_that_starts_with_the_trajectory_forgets_the_carry():

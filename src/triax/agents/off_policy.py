@@ -97,6 +97,7 @@ def check_replay_options(config: Any) -> None:
             f"{who}: burn_in must leave steps of sequence_length={config.sequence_length} to learn from;"
             f" got {config.burn_in}."
         )
+    check_count(who, "burn_in", config.burn_in, low=0)
 
 
 def replay_needs(who: str, config: Any, *, has_memory: bool) -> ReplayNeeds:

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
+from triax.core.numbers import check_count
 from triax.learning.evaluation import ROLES, Alongside
 from triax.networks.unrolling import fold
 from triax.reward_tracing import Trajectory, TransitionBatch
@@ -75,6 +76,7 @@ def _check(trajectory: Trajectory, who: str) -> None:
         raise ValueError(
             f"{who}: trajectory.burn_in must leave steps to learn from: got {trajectory.burn_in} of {shape[0]} steps."
         )
+    check_count(who, "trajectory.burn_in", trajectory.burn_in, low=0)
     for name in ("S", "A", "logP", "terminated", "truncated", "S_next", "W"):
         for path, leaf in jax.tree_util.tree_leaves_with_path(getattr(trajectory, name)):
             if np.shape(leaf)[:2] != shape:

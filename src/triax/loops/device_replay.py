@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from triax.core.keys import Key, fold_name
-from triax.core.numbers import check_number
+from triax.core.numbers import check_count, check_number
 from triax.loops.device_sum_tree import DeviceSumTree, Levels
 from triax.loops.packed_rows import PackedRows
 from triax.reward_tracing import Trajectory, TransitionBatch
@@ -111,6 +111,7 @@ class DeviceReplay:
             raise ValueError(
                 f"DeviceReplay: burn_in must leave steps of the window of {self.window}; got {self.burn_in}."
             )
+        check_count("DeviceReplay", "burn_in", self.burn_in, low=0)
         check_number("DeviceReplay", "gamma", self.gamma, low=0, high=1)
         if self.alpha is not None and not (self.alpha > 0 and self.beta >= 0):
             raise ValueError(

@@ -73,3 +73,10 @@ def test_differences_have_reasons_that_a_reader_without_other_files_understands(
         assert name.startswith("triax.") and set(entry) == {"reason"} and entry["reason"].endswith("."), name
         named = set(re.findall(r"\btriax(?:\.[A-Za-z_]\w*)+", entry["reason"])) - LOGGERS
         assert all(map(exists, named)), (name, named)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if "\n```{differences}" in page.read_text()], ids=str)
+def test_a_page_whose_table_is_only_built_says_in_markdown_where_it_is(page):
+    before = page.read_text().partition("\n```{differences}")[0].rpartition("\n## ")[2]
+    assert "The built page (`make docs`) has the table" in before
+    assert "(differences.toml) beside this page" in before and (page.parent / "differences.toml").exists()

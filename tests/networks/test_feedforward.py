@@ -1,5 +1,8 @@
 """Dense and Conv against flax's layers and NumPy."""
 
+import pickle
+
+import cloudpickle
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,7 +10,7 @@ import pytest
 from flax import nnx
 from hypothesis import given, settings
 
-from triax.networks import Conv, Dense, SizeError
+from triax.networks import Conv, Dense, PopulationGraph, SizeError
 from triax.networks.unrolling import check_sequence
 
 from .laws import BATCH, TIME, Pure, assert_unroll_equals_stepping, normals, reset_patterns
@@ -73,3 +76,21 @@ def test_conv_takes_pixels_and_unrolls_with_activation_and_strides():
 def test_conv_refuses_another_number_of_channels():
     with pytest.raises(SizeError, match="Conv: takes 1 features on the last axis; got 3"):
         Conv(1, 2, 3, nnx.Rngs(0))((), jnp.zeros((1, 4, 4, 3)))
+
+
+def test_a_layer_can_be_pickled_if_its_activation_can():
+    x = jnp.ones((2, 3))
+    layer = Dense(3, 2, nnx.Rngs(0))
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(layer))((), x).output, layer((), x).output)
+    graph = PopulationGraph(nnx.Rngs(0))
+    graph.add_input("a", 3)
+    graph.add_output("b", 2)
+    graph.connect("a", "b")
+    graph.finalize()
+    copy, carry = pickle.loads(pickle.dumps(graph)), graph.initialize_state(2)
+    np.testing.assert_array_equal(copy(carry, x).output["b"], graph(carry, x).output["b"])
+    for activation in (nnx.relu, "relu", lambda y: y):
+        with pytest.raises((pickle.PicklingError, AttributeError), match="pickle"):
+            pickle.dumps(Dense(3, 2, nnx.Rngs(0), activation))
+        layer = Dense(3, 2, nnx.Rngs(0), activation)
+        np.testing.assert_array_equal(pickle.loads(cloudpickle.dumps(layer))((), x).output, layer((), x).output)

@@ -80,3 +80,16 @@ def test_a_page_whose_table_is_only_built_says_in_markdown_where_it_is(page):
     before = page.read_text().partition("\n```{differences}")[0].rpartition("\n## ")[2]
     assert "The built page (`make docs`) has the table" in before
     assert "(differences.toml) beside this page" in before and (page.parent / "differences.toml").exists()
+
+
+EXTRA_OF = {"gymnax": "gymnax", "brax": "mujoco", "playground": "mujoco"}
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if re.search(r"\b(gymnax|brax|playground):\w", page.read_text())]
+)
+def test_where_an_environment_of_an_optional_package_is_named_its_extra_is_beside_it(page):
+    for paragraph in page.read_text().split("\n\n"):
+        for prefix in set(re.findall(r"\b(gymnax|brax|playground):\w", paragraph)):
+            rest = paragraph.replace("`", "").replace("\n", " ")
+            assert re.search(rf"extras? .*\b{EXTRA_OF[prefix]}\b|triax\[{EXTRA_OF[prefix]}\]", rest), paragraph

@@ -73,7 +73,8 @@ def check_env(who: str, env: Any) -> None:
     if isinstance(env, (gymnasium.Env, gymnasium.vector.VectorEnv)):
         raise TypeError(
             f"{who}: env must be a JAX environment, step(state, action) -> state; got the Gymnasium environment "
-            f"{env}. Try gymnasium.wrappers, or a JAX version of it: triax.envs.make('gymnax:CartPole-v1')."
+            f"{env}. Try gymnasium.wrappers, or a JAX version of it: triax.envs.make('gymnax:CartPole-v1') with "
+            "pip install 'triax[gymnax]'."
         )
     missing = [name for name in ("reset", "step") if not callable(getattr(env, name, None))]
     if missing:

@@ -105,7 +105,7 @@ def test_a_container_that_contains_itself_is_refused():
         Loop()
     net = Sequential([dense(), nnx.relu])
     net.components["relu_1"] = Parallel(a=net)
-    with pytest.raises(ValueError, match="is the Sequential that it is inside of"):
+    with pytest.raises(ValueError, match="that it is inside of; a network cannot contain itself"):
         net.initialize_state(1)
     with pytest.raises(ValueError, match="is the Sequential that it is inside of"):
         Parallel(b=net)

@@ -26,7 +26,7 @@ def test_splitter_refuses_inputs_that_are_too_short_or_too_wide(width):  # F34
 
 @pytest.mark.parametrize("sizes", [{}, {"a": 0}, {"a": 2, "b": -1}])
 def test_splitter_refuses_sizes_below_one(sizes):
-    with pytest.raises(ValueError, match="positive integers|must be at least 1; got"):
+    with pytest.raises(ValueError, match=r"positive integers|must be at least 1; got"):
         Splitter(**sizes)
 
 

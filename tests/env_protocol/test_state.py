@@ -99,3 +99,20 @@ def test_states_batch_under_vmap():
     states = jax.vmap(lambda x: State.first(x).next(x + 1, x, x > 1))(jnp.arange(4.0))
     np.testing.assert_array_equal(states.done, [False, False, True, True])
     np.testing.assert_array_equal(states.final_obs, [1, 2, 3, 4])
+
+
+@pytest.mark.parametrize(
+    ("change", "hint"),
+    [
+        ({"obs": jnp.zeros(1)}, "Change reset or step, whichever has the wrong shape"),
+        ({"reward": jnp.zeros(1)}, "Change reset or step, whichever has the wrong shape"),
+        ({"info": {"new": 1}}, "Change reset or step, so that both return the same leaves"),
+        ({"inner": 0.5}, "Try a wider dtype in reset, such as 0.0 instead of 0"),
+    ],
+)
+def test_advice_on_states_that_differ_blames_reset_for_narrow_dtypes_alone(change, hint):
+    step = {"obs": jnp.zeros(2), "reward": 0.0, "terminated": False, "inner": 1, **change}
+    with pytest.raises(ValueError) as error:
+        State.first(jnp.zeros(2), 0).next(**step)
+    assert hint in str(error.value)
+    assert ("0.0 instead" in str(error.value)) == (hint.startswith("Try"))

@@ -15,6 +15,7 @@ from jaxtyping import Array, Float, Int, PyTree, Shaped
 from triax.agents.actor_critic_networks import CategoricalActor, GaussianActor, action_value_critic, actor_network
 from triax.agents.off_policy import Factory
 from triax.agents.value_networks import ActionValueNetwork, action_network
+from triax.core.env_arguments import refuse_unmade_env
 from triax.core.keys import Key
 from triax.functions import Policy, Q
 from triax.proba_dists import CategoricalDist, SquashedNormalDist
@@ -201,6 +202,7 @@ def stochastic_actions(env: Any, who: str) -> StochasticActions:
     Raises:
         TypeError: it is neither ``Discrete`` nor a bounded ``Box`` of floats.
     """
+    refuse_unmade_env(who, env)
     return _by_space(env.action_space, env, who)
 
 

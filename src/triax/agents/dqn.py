@@ -12,6 +12,7 @@ from jaxtyping import PyTree
 
 from triax.agents.default_networks import ActionValues
 from triax.agents.description import describe_config
+from triax.core.env_arguments import refuse_unmade_env
 from triax.core.keys import KeyStream
 from triax.core.leaves import named_leaves, restore_tree
 from triax.core.numbers import check_count, check_number
@@ -103,6 +104,7 @@ class DQN:
         seed: int = 0,
         func: Any = None,
     ) -> None:
+        refuse_unmade_env("DQN", env)
         if not isinstance(env.action_space, Discrete):
             raise TypeError(f"DQN: needs a Discrete action space; got {env.action_space}.")
         self.config = config = config or DQNConfig()

@@ -29,6 +29,7 @@ from triax.agents.value_networks import (
     ActionValueNetwork,
     action_network,
 )
+from triax.core.env_arguments import refuse_unmade_env
 from triax.core.keys import Key
 from triax.core.numbers import check_count, check_number
 from triax.core.trees import copy_arrays
@@ -150,6 +151,7 @@ class QLearningAgent:
     """
 
     def __init__(self, env: Any, config: QLearningConfig | None = None, network: Factory | None = None) -> None:
+        refuse_unmade_env("QLearningAgent", env)
         if not isinstance(env.action_space, Discrete):
             raise TypeError(f"QLearningAgent: needs a Discrete action space; got {env.action_space}.")
         self.config = config = config or QLearningConfig()

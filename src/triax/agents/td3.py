@@ -24,6 +24,7 @@ from triax.agents.off_policy import (
     priorities_of,
     replay_needs,
 )
+from triax.core.env_arguments import refuse_unmade_env
 from triax.core.keys import Key
 from triax.core.numbers import check_count, check_number
 from triax.core.trees import copy_arrays
@@ -148,6 +149,7 @@ class TD3Agent:
         critic: Factory | None = None,
     ) -> None:
         self.config = config = config or TD3Config()
+        refuse_unmade_env("TD3Agent", env)
         self._box = UnitBox(env.action_space, "TD3Agent")
         actor = actor or actor_network(env, DeterministicActor, config.hidden, env.action_space.shape)
         critics = Critics(*box_critic(env, self._box, critic, config.hidden), config.num_critics)

@@ -6,6 +6,7 @@ import gymnasium
 import gymnasium.vector
 from jaxtyping import PyTree
 
+from triax.core.env_arguments import refuse_unmade_env
 from triax.core.keys import Key
 
 
@@ -69,12 +70,13 @@ def restart(env: Any, rng: Key) -> Any:
 
 
 def check_env(who: str, env: Any) -> None:
-    """``TypeError`` unless ``env`` has ``reset`` and ``step`` and is no Gymnasium environment."""
+    """``TypeError`` unless ``env`` has ``reset`` and ``step``, is no class and no Gymnasium environment."""
+    refuse_unmade_env(who, env)
     if isinstance(env, (gymnasium.Env, gymnasium.vector.VectorEnv)):
         raise TypeError(
             f"{who}: env must be a JAX environment, step(state, action) -> state; got the Gymnasium environment "
-            f"{env}. Try gymnasium.wrappers, or a JAX version of it: triax.envs.make('gymnax:CartPole-v1') with "
-            "pip install 'triax[gymnax]'."
+            f"{env}. Try an agent in a loop for Gymnasium, for PPO VectorOnPolicy(env, PPOAgent(networks, config)); "
+            "or a JAX version of it: triax.envs.make('gymnax:CartPole-v1') with pip install 'triax[gymnax]'."
         )
     missing = [name for name in ("reset", "step") if not callable(getattr(env, name, None))]
     if missing:

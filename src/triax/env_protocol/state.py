@@ -131,9 +131,19 @@ def conform(like: PyTree, tree: PyTree) -> PyTree:
     if difference is not None:
         raise ValueError(
             "step: must return a state of the structure, shapes and dtypes that reset returns; "
-            f"{difference}\nTry to give reset's leaves the shape and dtype that step's have, 0.0 instead of 0."
+            f"{difference}\n{_hint(like, tree)}"
         )
     return tree
+
+
+def _hint(like: PyTree, tree: PyTree) -> str:
+    """Which of both is wrong is not known here, save where reset's numbers are too narrow for step's."""
+    if jax.tree.structure(like) != jax.tree.structure(tree):
+        return "Change reset or step, so that both return the same leaves."
+    pairs = zip(jax.tree.leaves(like), jax.tree.leaves(tree), strict=True)
+    if all(before.shape == after.shape for before, after in pairs):
+        return "Try a wider dtype in reset, such as 0.0 instead of 0, or a cast in step."
+    return "Change reset or step, whichever has the wrong shape, so that both agree."
 
 
 def _strong(leaf: Any) -> jax.Array:

@@ -12,6 +12,8 @@ from typing import Any
 import gymnasium
 import numpy as np
 
+from triax.core.env_arguments import check_gymnasium_env
+
 _MAX_EPISODE_STEPS = 10_000
 
 
@@ -122,6 +124,7 @@ def _rendered(env: gymnasium.Env) -> list[np.ndarray]:
 
 
 def _check_render_mode(who: str, env: gymnasium.Env, wanted: str) -> None:
+    check_gymnasium_env(who, env)
     if env.render_mode is None:
         raise RuntimeError(
             f"{who}: {env} has render_mode None and renders nothing. Try gymnasium.make(..., render_mode={wanted!r})."

@@ -11,6 +11,7 @@ import numpy as np
 from gymnasium.spaces import Discrete, Space
 from jaxtyping import PyTree
 
+from triax.core.env_arguments import refuse_unmade_env
 from triax.core.keys import Key
 from triax.functions.evaluate import Preprocessor
 from triax.spaces import batch_encoder, check_space, encoder, sample_batch
@@ -55,6 +56,7 @@ def space_of(env: Any, argument: str, *, who: str) -> Any:
     Raises:
         TypeError: it is missing, or no supported Gymnasium space.
     """
+    refuse_unmade_env(who, env)
     space: Any = getattr(env, argument, None)
     if space is None:
         _refuse_other_things(env, who)
@@ -70,8 +72,6 @@ def space_of(env: Any, argument: str, *, who: str) -> Any:
 
 def _refuse_other_things(env: Any, who: str) -> None:
     """What is passed as an environment by mistake; ``TypeError``."""
-    if isinstance(env, str):
-        raise TypeError(f"{who}: env must be an environment; got its name. Try gymnasium.make({env!r}).")
     if callable(env):
         name = getattr(env, "__name__", type(env).__name__)
         raise TypeError(f"{who}: env must be an environment; got {name}. env comes second: {who}(func, env, ...).")

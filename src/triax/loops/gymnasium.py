@@ -8,6 +8,8 @@ import gymnasium
 import numpy as np
 from jaxtyping import Float
 
+from triax.core.env_arguments import check_gymnasium_env
+
 
 @runtime_checkable
 class HostAgent(Protocol):
@@ -72,6 +74,7 @@ def run_gymnasium(
     Returns:
         The number of steps done, those before included.
     """
+    check_gymnasium_env("run_gymnasium", env)
     step, episodes = start
     while step < total_steps:
         s, _ = env.reset(seed=None if seed is None else episode_seed(seed, episodes))
@@ -94,6 +97,7 @@ def evaluate(
     act: Callable[[Any], Any], env: gymnasium.Env, *, num_episodes: int, seed: int | None = None
 ) -> Float[np.ndarray, " episodes"]:
     """The undiscounted return of each of ``num_episodes`` episodes; ``seed`` seeds the first reset."""
+    check_gymnasium_env("evaluate", env)
     returns = np.zeros(num_episodes)
     for episode in range(num_episodes):
         s, _ = env.reset(seed=seed if episode == 0 else None)

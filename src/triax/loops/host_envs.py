@@ -8,6 +8,7 @@ import numpy as np
 from gymnasium.vector import VectorEnv
 from jaxtyping import Bool, Float, PyTree
 
+from triax.core.env_arguments import refuse_unmade_env
 from triax.core.keys import Key
 from triax.loops.vector_env import VectorStepper, vectorize
 from triax.spaces import batch_decoder, batch_encoder
@@ -51,6 +52,7 @@ class HostEnvs:
     """
 
     def __init__(self, env: gymnasium.Env | VectorEnv, *, who: str) -> None:
+        refuse_unmade_env(who, env)
         self._stepper = VectorStepper(vectorized := vectorize(env))
         self.num_envs: int = vectorized.num_envs
         self.observation_space = vectorized.single_observation_space

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import ArrayLike
 
+from triax.core.env_arguments import refuse_unmade_env
 from triax.core.keys import make_generator
 from triax.core.numbers import positive_int
 from triax.reward_tracing.inputs import as_discount
@@ -23,6 +24,7 @@ def get_transition_batch(
 
     Raises ``TypeError`` unless ``batch_size`` is a positive int and ``gamma`` a number in [0, 1].
     """
+    refuse_unmade_env("get_transition_batch", env)
     batch_size = positive_int("get_transition_batch", "batch_size", batch_size)
     gamma = as_discount("get_transition_batch", "gamma", gamma)
     rng = make_generator(random_seed)

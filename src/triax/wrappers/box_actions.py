@@ -7,6 +7,7 @@ import gymnasium
 import numpy as np
 from jaxtyping import Float
 
+from triax.core.env_arguments import check_gymnasium_env
 from triax.core.keys import make_generator
 
 _SEED_OF_THE_WRAPPER = 0xB0C5
@@ -22,6 +23,7 @@ class BoxActionsToReals(gymnasium.Wrapper, gymnasium.utils.RecordConstructorArgs
     """
 
     def __init__(self, env: gymnasium.Env):
+        check_gymnasium_env("BoxActionsToReals", env)
         gymnasium.utils.RecordConstructorArgs.__init__(self)  # for gymnasium.make(env.spec)
         gymnasium.Wrapper.__init__(self, env)
         self._box = _bounded_box("BoxActionsToReals", env)
@@ -57,6 +59,7 @@ class BoxActionsToDiscrete(gymnasium.Wrapper, gymnasium.utils.RecordConstructorA
     """
 
     def __init__(self, env: gymnasium.Env, num_bins: int | tuple[int, ...], random_seed: int | None = None):
+        check_gymnasium_env("BoxActionsToDiscrete", env)
         gymnasium.utils.RecordConstructorArgs.__init__(self, num_bins=num_bins, random_seed=random_seed)
         gymnasium.Wrapper.__init__(self, env)
         self._box = _bounded_box("BoxActionsToDiscrete", env)

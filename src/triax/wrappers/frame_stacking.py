@@ -7,6 +7,8 @@ from typing import Any
 import gymnasium
 import numpy as np
 
+from triax.core.env_arguments import check_gymnasium_env
+
 
 class FrameStacking(gymnasium.Wrapper, gymnasium.utils.RecordConstructorArgs):
     """Observations are tuples of the last ``num_frames`` ones, the oldest first.
@@ -17,6 +19,7 @@ class FrameStacking(gymnasium.Wrapper, gymnasium.utils.RecordConstructorArgs):
     """
 
     def __init__(self, env: gymnasium.Env, num_frames: int):
+        check_gymnasium_env("FrameStacking", env)
         gymnasium.utils.RecordConstructorArgs.__init__(self, num_frames=num_frames)  # for gymnasium.make(env.spec)
         gymnasium.Wrapper.__init__(self, env)
         if not isinstance(num_frames, (int, np.integer)) or isinstance(num_frames, bool) or num_frames < 1:

@@ -6,6 +6,8 @@ from typing import Any
 
 import gymnasium
 
+from triax.core.env_arguments import check_gymnasium_env
+
 _NOTHING = object()
 
 
@@ -23,6 +25,7 @@ class MetaPolicyEnv(gymnasium.Wrapper):
     """
 
     def __init__(self, env: gymnasium.Env, *arms: Callable[..., Any]):
+        check_gymnasium_env("MetaPolicyEnv", env)
         super().__init__(env)
         if not arms:
             raise TypeError("MetaPolicyEnv: at least one arm is needed. Try MetaPolicyEnv(env, pi, RandomPolicy(env)).")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import gymnasium
 import jax
 
+from triax.core.env_arguments import check_gymnasium_env
 from triax.core.json_files import decode_json, encode_json, read_json, write_json
 from triax.wrappers.episode_metrics import EpisodeMetrics
 from triax.wrappers.episode_report import format_line, is_headline, write_actions
@@ -83,6 +84,7 @@ class TrainMonitor(gymnasium.Wrapper):
         smoothing: int = 10,
         **logger_kwargs: Any,
     ):
+        check_gymnasium_env("TrainMonitor", env)
         super().__init__(env)
         name = logger_kwargs.pop("name", None)
         if logger_kwargs:

@@ -137,7 +137,9 @@ def test_ctrl_c_keeps_what_was_learned_and_leaves_no_process(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("numbers", [[signal.SIGKILL], [signal.SIGTERM], [signal.SIGINT, signal.SIGINT]])
+@pytest.mark.parametrize(
+    "numbers", [[signal.SIGKILL], [signal.SIGTERM], [signal.SIGINT], [signal.SIGINT, signal.SIGINT]]
+)
 @pytest.mark.parametrize("started", [3, 7])
 def test_no_process_outlives_a_command_that_was_ended_while_it_started(tmp_path, numbers, started):
     mark, path = uuid.uuid4().hex, tmp_path / "run"
@@ -146,7 +148,8 @@ def test_no_process_outlives_a_command_that_was_ended_while_it_started(tmp_path,
     for number in numbers:
         command.send_signal(number)
         time.sleep(0.5)
-    command.communicate(timeout=120)
+    command.communicate(timeout=30)
+    assert command.returncode == (130 if signal.SIGINT in numbers or signal.SIGTERM in numbers else -signal.SIGKILL)
     wait_for(lambda: not processes_of(mark), seconds=30)
 
 

@@ -154,7 +154,12 @@ def refused():
         loop = DeviceOnPolicy(CartPole(), agent, OnPolicyConfig(envs, 2), devices=devices)
         loop.run(loop.init(KEY), 1)
 
+    def elsewhere():
+        two, four = (DeviceOnPolicy(CartPole(), agent, OnPolicyConfig(8, 2), devices=n) for n in (2, 4))
+        two.run(four.init(KEY), 1)
+
     attempts = {
+        "elsewhere": elsewhere,
         "environments": lambda: begin(6, 4),
         "minibatches": lambda: begin(4, 4),
         "too many": lambda: begin(8, 5),

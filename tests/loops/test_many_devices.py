@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from triax.core.sharding import mesh_of
+
 TESTS = Path(__file__).parents[1]
 FOUR_DEVICES = "--xla_force_host_platform_device_count=4"
 
@@ -98,8 +100,15 @@ def test_what_cannot_be_split_evenly_is_refused_with_what_to_try(quick):
     )
     assert "n_minibatches * devices = 8; got 4. Try 8 environments" in refused["minibatches"]
     assert "devices must be at most 4" in refused["too many"] and "Try devices=4" in refused["too many"]
+    assert "must be on 2 devices; got one on 4. Try DeviceOnPolicy(...).place(state)" in refused["elsewhere"]
     assert "must be different ones, at least one; got []" in refused["none"]
     assert "batch_size must be a multiple of the number of devices, 4; got 6" in refused["batch"]
+
+
+@pytest.mark.parametrize("devices", ["4", True])
+def test_a_number_of_devices_that_is_none_is_refused(devices):
+    with pytest.raises(TypeError, match=f"a loop: devices must be an int.*; got {devices!r}"):
+        mesh_of("a loop", devices)
 
 
 @pytest.mark.slow

@@ -49,7 +49,7 @@ class DeviceLoop:
         """Steps of all environments of one agent."""
         return 0 if self._state is None else self._begun_at + self._calls * self._per_call
 
-    def begin(self) -> None:
+    def begin(self, should_stop: Callable[[], bool]) -> None:
         """With new weights, unless a state was restored."""
         if self._state is None:
             self._state = self._loop.init(self._key)

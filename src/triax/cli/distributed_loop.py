@@ -50,9 +50,9 @@ class DistributedLoop:
         """Steps that environments took, each counted."""
         return self._ape_x.steps if self._saved is None else self._saved["scalars"]["steps"]
 
-    def begin(self) -> None:
+    def begin(self, should_stop: Callable[[], bool]) -> None:
         """Start all processes, with new weights unless a state was loaded."""
-        self._ape_x.start(self._saved)
+        self._ape_x.start(self._saved, should_stop)
         self._saved = None
 
     def advance(self, until: int, tick: Callable[[int], bool]) -> dict[str, Any]:

@@ -30,8 +30,11 @@ class Loop(Resumable, Protocol):
         """Steps done so far."""
         ...
 
-    def begin(self) -> None:
-        """With new weights, unless a state was loaded."""
+    def begin(self, should_stop: Callable[[], bool]) -> None:
+        """With new weights, unless a state was loaded.
+
+        What takes long asks meanwhile whether it should stop, and raises ``KeyboardInterrupt`` if so.
+        """
         ...
 
     def advance(self, until: int, tick: Callable[[int], bool]) -> dict[str, Any]:
@@ -99,12 +102,14 @@ class LoopTraining:
         goal, reached = math.inf if stop_at is None else stop_at, False
         progress = Progress(plan.total_steps, start=self.step, description=f"{command.algorithm} {command.env}")
         with SeedRuns(run, command, self.step, plan) as runs, progress:
-            loop.begin()
+            progress.compiled = False
+            loop.begin(should_stop)
             while self.step < plan.total_steps and not (reached or should_stop()):
                 before = self.step
                 metrics = loop.advance(plan.total_steps, lambda step: progress.update(step) or should_stop())
                 runs.log(self.step, metrics)
                 progress.update(self.step, _mean_return(metrics))
+                progress.compiled = self.step > command.first_update
                 if self._is_due(before, plan):
                     reached = runs.evaluated(self.step, loop.evaluate(), loop.agent_state()) >= goal
                 if rhythm.is_due():

@@ -42,7 +42,7 @@ class VectorLoop:
         """Steps that environments took, each counted."""
         return self._loop.state.taken if self._begun else 0
 
-    def begin(self) -> None:
+    def begin(self, should_stop: Callable[[], bool]) -> None:
         """With new weights, unless a state was restored."""
         if not self._begun:
             self._loop.init(self._key)

@@ -33,7 +33,7 @@ def mesh_of(who: str, devices: Devices) -> Mesh | None:
     """
     if devices is None:
         return None
-    if isinstance(devices, Sequence):
+    if isinstance(devices, Sequence) and not isinstance(devices, str):
         if len(devices) == 0 or len(set(devices)) < len(devices):
             raise ValueError(f"{who}: devices must be different ones, at least one; got {list(devices)}.")
         return Mesh(np.array(devices), (AXIS,))
@@ -54,6 +54,18 @@ def check_divides(who: str, name: str, rows: int, mesh: Mesh | None) -> None:
         raise ValueError(
             f"{who}: {name} must be a multiple of the number of devices, {count}; got {rows}. Try {name}="
             f"{rows - rows % count or count} or {-(-rows // count) * count}, or another number of devices."
+        )
+
+
+def check_placed(who: str, state: PyTree, mesh: Mesh | None) -> None:
+    """``ValueError`` if a state is on other devices than the loop ``who`` runs on."""
+    count, leaf = 1 if mesh is None else mesh.size, jax.tree.leaves(state)[0]
+    on_host_or_traced = isinstance(leaf, Tracer | np.ndarray)
+    found = count if on_host_or_traced else leaf.sharding.num_devices
+    if found != count:
+        raise ValueError(
+            f"{who}: the state must be on {count} device{'s' * (count > 1)}; got one on {found}. Try"
+            f" {who}(...).place(state) first."
         )
 
 

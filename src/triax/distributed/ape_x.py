@@ -1,7 +1,6 @@
 """Ape-X: many processes act, one learns, one keeps their experience (Horgan et al. 2018, arXiv:1803.00933)."""
 
 import sys
-import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -13,7 +12,7 @@ from jaxtyping import Float, PyTree
 
 from triax.agents.off_policy import OffPolicyAgent
 from triax.core.leaves import restore_tree
-from triax.distributed.config import ApeXConfig, DistributedError
+from triax.distributed.config import ApeXConfig
 from triax.distributed.exploration import epsilon_ladder
 from triax.distributed.extra import import_ray
 from triax.distributed.journal import ReplayJournal
@@ -74,10 +73,11 @@ class ApeX:
 
     # ------------------------------------------------------------------ its life
 
-    def start(self, state: Mapping[str, Any] | None = None) -> None:
+    def start(self, state: Mapping[str, Any] | None = None, should_stop: Callable[[], bool] = lambda: False) -> None:
         """Start all processes, with new weights or with a state of :meth:`state_dict`.
 
-        Raises ``DistributedError`` if they do not start within ``config.start_timeout``.
+        Raises ``DistributedError`` if they do not start within ``config.start_timeout``, ``KeyboardInterrupt`` when
+        ``should_stop()``, which is asked many times a second.
         """
         from triax.distributed.crew import Crew
         from triax.distributed.session import Session
@@ -91,15 +91,10 @@ class ApeX:
             self._restore_replay()
         if self._version is None:
             self._crew.call(self._learner, "arrays", then=self._publish)
-        deadline = time.monotonic() + self.config.start_timeout
-        while self._version is None or any(member.pid is None for member in self._crew.members):
-            self._crew.pump()
-            if time.monotonic() > deadline:
-                missing = [member.name for member in self._crew.members if member.pid is None]
-                raise DistributedError(
-                    f"ApeX: not started within {self.config.start_timeout:g} s: {', '.join(missing)}. Each process asks"
-                    f" Ray for a CPU; it has {self._ray.cluster_resources().get('CPU', 0):g}. Try fewer workers."
-                )
+        while self._version is None or self._crew.missing:
+            if should_stop():
+                raise KeyboardInterrupt
+            self._crew.pump_while_starting(self.config.start_timeout)
         self._measured = Measured(self.steps, self.updates)
 
     def close(self) -> None:

@@ -1,6 +1,7 @@
 """The processes of a distributed run: started, called, started again where they died, and ended."""
 
 import logging
+import time
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -11,6 +12,9 @@ from ray.exceptions import RayActorError, RayError
 from triax.distributed.config import DistributedError
 
 logger = logging.getLogger("triax.distributed")
+
+_TELL_EVERY = 15.0
+"""Seconds between two words on who has not started yet."""
 
 
 class Member:
@@ -60,6 +64,7 @@ class Crew:
         self._calls: dict[Any, Call] = {}
         self._counts: Counter[tuple[str, Member | None]] = Counter()
         self._sizes: Counter[str] = Counter()
+        self._began, self._told = time.monotonic(), 0.0
 
     def add(self, name: str, make: Callable[[int], Any]) -> Member:
         """Starts a member."""
@@ -112,6 +117,27 @@ class Crew:
             come, _ = ray.wait(list(self._calls), num_returns=len(self._calls), timeout=0, fetch_local=False)
         for reference in come:
             self._take(reference, self._calls.pop(reference))
+
+    @property
+    def missing(self) -> list[str]:
+        """Names of those that have not started yet."""
+        return [member.name for member in self.members if member.pid is None]
+
+    def pump_while_starting(self, timeout: float) -> None:
+        """:meth:`pump`; says now and then who is missing.
+
+        Raises ``DistributedError`` where that lasts longer than so many seconds.
+        """
+        self.pump()
+        waited, missing = time.monotonic() - self._began, ", ".join(self.missing)
+        if waited > timeout:
+            raise DistributedError(
+                f"not started within {timeout:g} s: {missing}. Each process asks Ray for a CPU; it has"
+                f" {ray.cluster_resources().get('CPU', 0):g}. Try fewer workers."
+            )
+        if missing and waited > self._told + _TELL_EVERY:
+            logger.warning("waiting for processes to start, for %.0f s so far: %s.", waited, missing)
+            self._told = waited
 
     def ask(self, questions: list[tuple[Member, str, tuple]]) -> list[Any]:
         """Answers to calls, each repeated should its member die meanwhile."""

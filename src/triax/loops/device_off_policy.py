@@ -9,7 +9,16 @@ from jaxtyping import Array, Int
 
 from triax.agents.off_policy import OffPolicyAgent
 from triax.core.keys import Key, fold_name
-from triax.core.sharding import Devices, check_divides, laid_out, mesh_of, place, same_everywhere, tracing_for
+from triax.core.sharding import (
+    Devices,
+    check_divides,
+    check_placed,
+    laid_out,
+    mesh_of,
+    place,
+    same_everywhere,
+    tracing_for,
+)
 from triax.envs import resetting
 from triax.loops.device_replay import Experience
 from triax.loops.off_policy_core import AXES, OffPolicyConfig, OffPolicyCore, OffPolicyState, StepKeys
@@ -75,6 +84,7 @@ class DeviceOffPolicy:
 
         Metrics are means over all updates, with ``episodes``, ``return`` and ``length`` of the episodes that ended.
         """
+        check_placed("DeviceOffPolicy", state.key, self._mesh)
         with tracing_for(self._mesh):
             return self._jitted_run(state, np.int32(iterations))
 

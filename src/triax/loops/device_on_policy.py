@@ -15,7 +15,16 @@ from triax.agents.interface import Agent, Rollout
 from triax.core.keys import Key, fold_name
 from triax.core.modules import strong_copy
 from triax.core.numbers import check_count
-from triax.core.sharding import Devices, check_divides, laid_out, mesh_of, place, same_everywhere, tracing_for
+from triax.core.sharding import (
+    Devices,
+    check_divides,
+    check_placed,
+    laid_out,
+    mesh_of,
+    place,
+    same_everywhere,
+    tracing_for,
+)
 from triax.envs import resetting
 from triax.loops.rollouts import Acting, IterationKeys, begin, rollout
 
@@ -184,5 +193,6 @@ class DeviceOnPolicy:
         Metrics are those of :meth:`run`, still on the device, arrays ``[most]`` with zeros beyond ``iterations``, which
         are at most ``most``.
         """
+        check_placed("DeviceOnPolicy", state.key, self.program.mesh)
         with tracing_for(self.program.mesh):
             return _run(self.program, state, np.int32(iterations), self.most)

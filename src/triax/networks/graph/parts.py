@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from triax.networks.arguments import Activation, as_activation
+from triax.networks.arguments import Activation
 
 
 @dataclass(frozen=True)
@@ -17,11 +17,6 @@ class Population:
     input_from: str | tuple | None = None
     output_to: str | None = None
     max_outgoing_delay: int = 0
-
-    def apply(self, total: Any) -> Any:
-        """The activation of what has come in."""
-        function = as_activation("Population", "activation", self.activation)
-        return total if function is None else function(total)
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,14 @@ import sys
 import numpy as np
 import pytest
 
-from triax.cli import device_loops, loop_training
+from triax.cli import device_loops, host_training, loop_training
 from triax.cli.environments import make_any_env
 from triax.cli.train_commands import TrainC51, TrainDDPG, TrainQRDQN, TrainReinforce, TrainTD3
-from triax.runs import Run
+from triax.loops import Progressed
+from triax.runs import Progress, Run
+from triax.wrappers import TrainMonitor
 
+from .envs import Strip
 from .running import run
 from .test_resume import assert_same_run
 
@@ -166,3 +169,55 @@ triax_command.main()
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (130, ""), done.stderr
     assert done.stderr == "triax: interrupted\n"
+
+
+class CountingLoop:
+    """Steps that cost nothing; three to an advance."""
+
+    goal, keeps_environments, step = None, True, 0
+
+    def begin(self, should_stop):
+        pass
+
+    def advance(self, until, tick):
+        for _ in range(3):
+            self.step += 10
+            tick(self.step)
+        return {"loss": 0.0}
+
+    def evaluate(self):
+        return np.zeros(2)
+
+    def agent_state(self):
+        return {"w": np.zeros(1)}
+
+    def state_dict(self):
+        return {"scalars": {}, "arrays": {}}
+
+    def close(self):
+        pass
+
+
+@pytest.mark.parametrize(("algorithm", "first"), [("ppo", 30), ("c51", 60)])
+def test_no_speed_or_time_left_is_told_before_learning_was_compiled(algorithm, first, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(loop_training, "Progress", functools.partial(loop_training.Progress, plain_interval=0))
+    monkeypatch.setattr(loop_training, "_make_loop", lambda *arguments: CountingLoop())
+    arguments = ["train", algorithm, "cli.envs:Strip-v0", *TINY, "--total-steps", "120", "--run-dir", tmp_path / "run"]
+    arguments += {"ppo": [], "c51": ["--warm-up", "40"]}[algorithm]
+    assert run(*arguments) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if "steps/s" in line]
+    steps = [int(line.split(": ")[1].split()[0]) for line in lines]
+    assert any(step <= first for step in steps)
+    for step, line in zip(steps, lines, strict=True):
+        assert ("- steps/s" in line) == (step <= first) and not ("left" in line and step <= first), line
+    assert any("left" in line for line in lines), "later it is told"
+
+
+def test_the_speed_of_dqn_is_told_once_it_has_learned():
+    env = TrainMonitor(Strip())
+    progress = Progress(100)
+    show = host_training._show_in(progress, env)
+    assert not progress.compiled
+    for metrics, compiled in [(None, False), ({"loss": 0.0}, True), (None, True)]:
+        show(Progressed(step=1, episode_ended=False, metrics=metrics))
+        assert progress.compiled is compiled

@@ -131,3 +131,30 @@ def test_the_mean_return_may_have_another_name(clock):
     with progress:
         progress.update(50, mean_return=7)
     assert "| average return while exploring 7 |" in lines()[0]
+
+
+def test_no_speed_or_time_left_is_told_until_steps_without_compilation_were_measured(clock):
+    progress, lines = plain(5000)
+    with progress:
+        progress.compiled = False
+        clock.now += 100  # compiles
+        progress.update(1000)
+        progress.compiled = True
+        for _ in range(2):
+            clock.now += 10
+            progress.update(progress.step + 1000)
+    assert lines()[:3] == [
+        "1,000 of 5,000 steps (20 %) | - steps/s | 0:01:40 elapsed",
+        "2,000 of 5,000 steps (40 %) | 100 steps/s | 0:00:30 left",
+        "3,000 of 5,000 steps (60 %) | 100 steps/s | 0:00:20 left",
+    ]
+
+
+def test_a_run_that_ends_while_it_compiles_tells_no_speed(clock):
+    progress, lines = plain(100)
+    with progress:
+        progress.compiled = False
+        clock.now += 5
+        progress.update(100)
+        clock.now += 5
+    assert lines() == ["100 of 100 steps (100 %) | - steps/s | 0:00:10 elapsed"]

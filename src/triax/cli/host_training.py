@@ -56,7 +56,7 @@ class HostTraining:
                 EpisodeLog(self._env, run),
                 evaluator,
                 keep_state,
-                lambda p: progress.update(p.step, self._env.avg_G if self._env.ep > 1 else None),
+                _show_in(progress, self._env),
                 lambda p: should_stop(),
             ]
             start = self.step, self._episodes
@@ -95,6 +95,16 @@ class HostTraining:
         run.checkpoints.save(self.step, self.weights())
         save_state(run.states, self.step, self)
         run.record_progress(self.step)
+
+
+def _show_in(progress: Progress, env: TrainMonitor) -> Callable[[Progressed], None]:
+    progress.compiled = False  # until the first update was made
+
+    def show(progressed: Progressed) -> None:
+        progress.update(progressed.step, env.avg_G if env.ep > 1 else None)
+        progress.compiled = progress.compiled or progressed.metrics is not None
+
+    return show
 
 
 class EpisodeLog:

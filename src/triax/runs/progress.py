@@ -29,6 +29,9 @@ class Progress:
         live_interval: seconds between two pictures of the bar.
 
     ``update`` may be called at every step: it looks at the clock and returns, unless it is time to show.
+
+    Set the attribute ``compiled`` (``True``) to ``False`` while steps include compilation: no speed and no time left
+    are told of them, and the speed is measured from the last of them on.
     """
 
     def __init__(
@@ -47,6 +50,7 @@ class Progress:
         self.total = total
         self.step = start
         self.mean_return: Any = None
+        self.compiled = True
         self._description, self._return_label = description, return_label
         self._console = console or Console()
         live = self._console.is_terminal and not self._console.is_dumb_terminal
@@ -61,7 +65,7 @@ class Progress:
         now = self._clock()
         self._began = now
         self._next = now + self._interval
-        self._speed.add(now, self.step)
+        self._speed.begin(now, self.step)
         if self._bar is not None:
             self._bar.start()
             self._task = self._bar.add_task(self._description, total=self.total, numbers="")
@@ -74,6 +78,8 @@ class Progress:
         if mean_return is not None:
             self.mean_return = mean_return  # fetched when it is shown
         now = self._clock()
+        if not self.compiled:
+            self._speed.begin(now, step)
         if now >= self._next:
             self._show(now)
             self._next = now + self._interval
@@ -114,6 +120,10 @@ class _Speed:
     def __init__(self):
         self._points: deque[tuple[float, int]] = deque()
 
+    def begin(self, now: float, step: int) -> None:
+        self._points.clear()
+        self._points.append((now, step))
+
     def add(self, now: float, step: int) -> None:
         self._points.append((now, step))
         while len(self._points) > 2 and now - self._points[1][0] >= _WINDOW:
@@ -121,7 +131,7 @@ class _Speed:
 
     def per_second(self) -> float | None:
         (began, first), (now, last) = self._points[0], self._points[-1]
-        return (last - first) / (now - began) if now > began else None
+        return (last - first) / (now - began) if now > began and last > first else None
 
 
 def _clock_time(seconds: float) -> str:

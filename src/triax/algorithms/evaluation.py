@@ -15,6 +15,8 @@ from triax.core.keys import Key, fold_name
 from triax.core.numbers import check_count
 from triax.env_protocol import restart
 from triax.envs import adapt
+from triax.envs.adapt import declared_action_space
+from triax.loops.action_checks import check_actions
 
 
 class Watched(NamedTuple):
@@ -90,6 +92,7 @@ class Evaluation:
     def _act(self, networks: Networks, envs: Any, carry: PyTree, key: Key) -> tuple[Any, PyTree, dict[str, PyTree]]:
         """Environments and memories after a step, and what it measured, float32 ``[n_envs, ...]``."""
         out = self.network.step(networks, carry, envs.obs, key, is_training=not self.deterministic)
+        check_actions("evaluation", out.output.actions, declared_action_space(self.env))
         envs = jax.vmap(self.env.step)(envs, out.output.actions)
         measured = {}
         if LoggingLevel.NETWORK_METRICS in self.level:

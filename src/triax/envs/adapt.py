@@ -82,6 +82,17 @@ class _SpacedEnv(EnvWrapper):
         return space if isinstance(space, gymnasium.Space) else None
 
 
+def declared_action_space(env: Any) -> gymnasium.Space | None:
+    """The action space that somebody declared, through all wrappers; ``None`` where it could only be guessed."""
+    if isinstance(env, _SpacedEnv):
+        given = env._spaces["action_space"]
+        return declared_action_space(env.env) if given is None else given
+    if isinstance(env, EnvWrapper) and "action_space" not in vars(env) and not hasattr(type(env), "action_space"):
+        return declared_action_space(env.env)
+    space = getattr(env, "action_space", None)
+    return space if isinstance(space, gymnasium.Space) else None
+
+
 class NativeEnv(_SpacedEnv):
     """An environment whose states are :class:`~triax.env_protocol.State` already; dtypes are settled."""
 

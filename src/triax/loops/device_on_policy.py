@@ -26,6 +26,8 @@ from triax.core.sharding import (
     tracing_for,
 )
 from triax.envs import resetting
+from triax.envs.adapt import declared_action_space
+from triax.loops.action_checks import check_actions
 from triax.loops.rollouts import Acting, IterationKeys, begin, rollout
 
 Measure = Callable[[PyTree, Rollout], dict[str, Any]]
@@ -74,6 +76,8 @@ class Program:
     def begin(self, agent_state: PyTree, key: Key) -> OnPolicyState:
         """The state before the first iteration."""
         acting = begin(self.agent, self.env, agent_state, key, self.config.num_envs)
+        actions = jax.eval_shape(self.agent.act, agent_state, acting.envs.obs, acting.carry, key)[0]
+        check_actions("DeviceOnPolicy", actions, declared_action_space(self.env))
         state = OnPolicyState(agent_state, acting, jnp.zeros((), jnp.int32), fold_name(key, "run"))
         return laid_out(state, _AXES)
 
@@ -115,6 +119,8 @@ def _run(
 
 class DeviceOnPolicy:
     """Runs an on-policy agent with a JAX environment in one donated, compiled program.
+
+    ``init`` raises ``ValueError`` where the environment has an action space and the agent's actions are not of it.
 
     It compiles once, however many iterations a call has; and not again for another loop of an equal agent, config and
     the same environment.

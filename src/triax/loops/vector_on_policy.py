@@ -15,6 +15,7 @@ from jaxtyping import Array, Bool, Int, PyTree
 from triax.agents.interface import Agent, Rollout
 from triax.core.keys import Key, fold_name
 from triax.core.modules import strong_copy
+from triax.loops.action_checks import check_actions
 from triax.loops.device_on_policy import OnPolicyConfig, OnPolicyState
 from triax.loops.episodes import Episodes
 from triax.loops.gymnasium import Hook, Progressed
@@ -52,6 +53,8 @@ class Columns:
 
 class VectorOnPolicy:
     """Runs an on-policy agent in a Gymnasium vector environment, or in one environment.
+
+    ``init`` and ``restore`` raise ``ValueError`` where the agent's actions are not of the environment's action space.
 
     A step makes one compiled call, and each rollout one that learns; they compile once. With the same experience and
     key the state is that of :class:`triax.loops.device_on_policy.DeviceOnPolicy`.
@@ -97,6 +100,7 @@ class VectorOnPolicy:
         if agent_state is None:
             agent_state = self._compiled.draw(key)
         learner = strong_copy(self._compiled.begin(strong_copy(agent_state), key))
+        self._check_actions(learner, observation)
         self._go_on(VectorOnPolicyState(learner, 0, 0), observation, np.ones(self.config.num_envs, bool))
 
     def restore(self, state: VectorOnPolicyState) -> None:
@@ -104,6 +108,7 @@ class VectorOnPolicy:
         key = IterationKeys.of(state.learner.key, state.learner.iteration).root
         observation = self._envs.reset(fold_name(key, "envs"))
         learner = self._compiled.resume(strong_copy(state.learner))
+        self._check_actions(learner, observation)
         starts = np.ones(self.config.num_envs, bool)
         self._go_on(VectorOnPolicyState(learner, int(state.taken), int(state.episodes)), observation, starts)
 
@@ -121,6 +126,10 @@ class VectorOnPolicy:
                 if True in [hook(progressed) for hook in hooks]:
                     return progressed.step
         return self.state.taken
+
+    def _check_actions(self, learner: OnPolicyState, observation: PyTree) -> None:
+        acted = jax.eval_shape(self.agent.act, learner.agent, observation, learner.acting.carry, learner.key)
+        check_actions("VectorOnPolicy", acted[0], self._envs.action_space)
 
     def _go_on(self, state: VectorOnPolicyState, observation: PyTree, starts: Bool[np.ndarray, " envs"]) -> None:
         """With the next rollout."""

@@ -5,12 +5,15 @@ import functools
 import gymnasium
 import jax
 import jax.numpy as jnp
+import jaxtyping
 import numpy as np
 import optax
 import pytest
 from flax import nnx
 
+from jax_envs import CartPole
 from oracles import gae_oracle, steps_of
+from triax.agents.distillation import Distillation
 from triax.agents.interface import Rollout
 from triax.agents.logging_level import LoggingLevel, summarize
 from triax.agents.ppo import PPOAgent
@@ -29,6 +32,12 @@ from triax.networks import (
 
 TIME, BATCH = 7, 4
 ACTIONS = gymnasium.spaces.Discrete(3)
+
+
+@pytest.fixture
+def unchecked(monkeypatch):
+    """Without beartype, as users run: shows the library's own errors for wrong types."""
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
 
 
 def memoryless(rngs):
@@ -478,6 +487,22 @@ def test_a_network_without_values_is_refused_by_name():
     state = agent.init(KEY)
     with pytest.raises(TypeError, match="PPONetworkOutput"):
         agent.act(state, jnp.zeros((BATCH, 2)), (), KEY)
+
+
+@pytest.mark.parametrize("given", [CartPole(), CartPole, gymnasium.make("CartPole-v1")])
+def test_an_environment_in_place_of_the_network_is_told_and_where_it_belongs(given, unchecked):
+    told = r"PPOAgent: network must be .*got an environment. Try PPOAgent\(make_mlp_actor_critic\(\.\.\.\), config\)"
+    with pytest.raises(TypeError, match=told):
+        PPOAgent(given)
+    with pytest.raises(TypeError, match="Distillation: teacher must be a network; got an environment"):
+        Distillation(given, memoryless(nnx.Rngs(0)))
+    with pytest.raises(TypeError, match="PPOAgent: config must be a PPOAgentConfig; got"):
+        PPOAgent(memoryless, given)
+
+
+def test_what_makes_no_network_is_refused_with_its_type(unchecked):
+    with pytest.raises(TypeError, match=r"PPOAgent: network must be .*got str, 'CartPole-v1'"):
+        PPOAgent("CartPole-v1")
 
 
 @pytest.mark.parametrize(

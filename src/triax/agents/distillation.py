@@ -17,6 +17,7 @@ from triax.agents.off_policy import Weights
 from triax.agents.ppo_loss import weighted_mean
 from triax.agents.ppo_network import Networks, PPONetwork
 from triax.agents.rollout_updates import check_minibatches, descent_of, read_by_updates
+from triax.core.env_arguments import is_like_env
 from triax.core.keys import Key, fold_name
 from triax.core.modules import write_into
 from triax.core.trees import copy_arrays
@@ -75,6 +76,12 @@ class Distillation:
         *,
         optimizer: optax.GradientTransformation | None = None,
     ) -> None:
+        for name, network in (("teacher", teacher), ("student", student)):
+            if is_like_env(network):
+                raise TypeError(
+                    f"Distillation: {name} must be a network; got an environment. Try Distillation(teacher, student, "
+                    "config); the loop takes the environment."
+                )
         if not any(isinstance(module, ActionSampler) for _, module in nnx.iter_modules(student)):
             raise TypeError(
                 "Distillation: the student must end in an action sampler; got "

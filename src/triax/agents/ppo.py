@@ -15,7 +15,7 @@ from triax.agents.logging_level import LoggingLevel, summarize
 from triax.agents.off_policy import Weights
 from triax.agents.ppo_config import PPOAgentConfig, PPONumbers
 from triax.agents.ppo_loss import PPOLosses, Targets, make_targets, normalize, ppo_losses
-from triax.agents.ppo_network import Networks, PPONetwork
+from triax.agents.ppo_network import Networks, PPONetwork, check_network
 from triax.agents.rollout_updates import check_minibatches, descent_of, read_by_updates
 from triax.core.keys import Key, as_typed_key, fold_name
 from triax.core.modules import write_into
@@ -65,6 +65,9 @@ class PPOAgent:
             that draw their weights from the key of ``init``.
         config: how it learns.
         optimizer: instead of Adam by ``config``.
+
+    Raises:
+        TypeError: ``network`` is neither, for example an environment, which the loop takes; or ``config`` is another.
     """
 
     def __init__(
@@ -74,6 +77,9 @@ class PPOAgent:
         *,
         optimizer: optax.GradientTransformation | None = None,
     ) -> None:
+        check_network("PPOAgent", "network", network)
+        if not isinstance(config, PPOAgentConfig | None):
+            raise TypeError(f"PPOAgent: config must be a PPOAgentConfig; got {type(config).__name__}.")
         self.config = config = config or PPOAgentConfig()
         self._factory = None if isinstance(network, nnx.Module) else network
         first = network if self._factory is None else self._factory(nnx.Rngs(0))

@@ -8,6 +8,7 @@ from flax import nnx
 from jaxtyping import Array, Bool, Int, PyTree
 
 from triax.agents.interface import Rollout
+from triax.core.env_arguments import is_like_env
 from triax.core.keys import Key
 from triax.core.modules import SplitModule
 from triax.core.sharding import per_device
@@ -20,6 +21,17 @@ class Networks(NamedTuple):
 
     params: dict[str, Any]
     variables: dict[str, Any]
+
+
+def check_network(who: str, name: str, network: Any) -> None:
+    """``TypeError`` for an environment, or what is neither a network nor what makes one."""
+    if isinstance(network, nnx.Module) or (callable(network) and not is_like_env(network)):
+        return
+    found = "an environment" if is_like_env(network) else f"{type(network).__name__}, {network!r}"
+    raise TypeError(
+        f"{who}: {name} must be a StatefulModule, such as make_mlp_actor_critic(...), or a function that makes one from"
+        f" nnx.Rngs; got {found}. Try {who}(make_mlp_actor_critic(...), config); the loop takes the environment."
+    )
 
 
 class PPONetwork(NamedTuple):

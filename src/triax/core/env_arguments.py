@@ -5,11 +5,16 @@ from typing import Any
 import gymnasium
 
 
+def is_like_env(thing: Any) -> bool:
+    """Whether it can be reset and stepped: an environment of any kind, or the class of one."""
+    return all(callable(getattr(thing, name, None)) for name in ("reset", "step"))
+
+
 def refuse_unmade_env(who: str, env: Any) -> None:
     """``TypeError`` for the name or the class of an environment, which says how to make one."""
     if isinstance(env, str):
         raise TypeError(f"{who}: env must be an environment; got its name. Try gymnasium.make({env!r}).")
-    if isinstance(env, type) and all(callable(getattr(env, name, None)) for name in ("reset", "step")):
+    if isinstance(env, type) and is_like_env(env):
         raise TypeError(f"{who}: env must be an environment; env is a class. Try {env.__name__}().")
 
 

@@ -132,7 +132,7 @@ def test_sizes_may_be_tuples_spaces_and_trees():  # F59, F26
     out = net(net.initialize_state(2), obs)
     assert out.output.actions.shape == (2,) and out.output.actions.dtype == jnp.int32
     assert isinstance(net, Sequential) and len(net) == 3
-    with pytest.raises(ValueError, match=r"such as .*'gelu'"):
+    with pytest.raises(KeyError, match=r"such as .*'gelu'"):
         make_mlp_actor_critic(3, 2, [8], [8], nnx.Rngs(0), "gellu")
     plain = make_mlp_actor_critic(3, gym.spaces.Discrete(4), [8], [8], nnx.Rngs(0), normalize_obs=False)
     assert isinstance(plain.children["action"].layers[-1], DistributionSampler)  # pyright: ignore

@@ -73,7 +73,7 @@ class ApeX:
 
     # ------------------------------------------------------------------ its life
 
-    def start(self, state: Mapping[str, Any] | None = None, should_stop: Callable[[], bool] = lambda: False) -> None:
+    def start(self, state: Mapping[str, Any] | None = None, should_stop: Callable[[], bool] | None = None) -> None:
         """Start all processes, with new weights or with a state of :meth:`state_dict`.
 
         Raises ``DistributedError`` if they do not start within ``config.start_timeout``, ``KeyboardInterrupt`` when
@@ -92,7 +92,7 @@ class ApeX:
         if self._version is None:
             self._crew.call(self._learner, "arrays", then=self._publish)
         while self._version is None or self._crew.missing:
-            if should_stop():
+            if should_stop is not None and should_stop():
                 raise KeyboardInterrupt
             self._crew.pump_while_starting(self.config.start_timeout)
         self._measured = Measured(self.steps, self.updates)

@@ -24,12 +24,12 @@ ACTIVATIONS = (
 def as_activation(who: str, name: str, value: Any) -> Callable[..., Any] | None:
     """The function that is meant: a name becomes that of :mod:`jax.nn`, functions and ``None`` pass.
 
-    Raises ``ValueError`` for an unknown name, with the nearest ones, and ``TypeError`` for what is no function.
+    Raises ``KeyError`` for an unknown name, with the nearest ones, and ``TypeError`` for what is no function.
     """
     if isinstance(value, str):
         if value not in ACTIVATIONS:
             near = difflib.get_close_matches(value.lower(), ACTIVATIONS, n=3) or ACTIVATIONS
-            raise ValueError(
+            raise KeyError(
                 f"{who}: {name} must be a function or a name of one in jax.nn, such as {', '.join(map(repr, near))}; "
                 f"got {value!r}."
             )

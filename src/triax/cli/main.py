@@ -5,10 +5,10 @@ import sys
 from collections.abc import Sequence
 
 import gymnasium
-import tyro
 
 from triax._version import __version__
-from triax.cli.commands import Arguments, Command, Evaluate, ListRuns, MakeReport, MakeVideo, PlotRuns, ResumeRun, Train
+from triax.cli.commands import Command, Evaluate, ListRuns, MakeReport, MakeVideo, PlotRuns, ResumeRun, Train
+from triax.cli.parsing import parse
 from triax.core.errors import TriaxError
 
 FAILED, INTERRUPTED = 1, 130
@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if list(arguments[:1]) == ["--version"]:  # a command is due otherwise
         print(f"triax {__version__}")
         sys.exit(0)
-    command = tyro.cli(Arguments, prog="triax", args=arguments).triax
+    command = parse(arguments)
     try:
         sys.exit(_run(command))
     except KeyboardInterrupt:

@@ -28,6 +28,7 @@ exclude_patterns = ["_build"]
 # Pages are plain Markdown, legible where no Sphinx is; see extensions/notebooks.py.
 nb_custom_formats = {".md": "notebooks.read"}
 nb_execution_mode = "auto"
+nb_execution_in_temp = True  # what tutorials save stays out of docs/
 nb_execution_timeout = 600
 nb_execution_raise_on_error = True
 nb_execution_excludepatterns = [

@@ -150,7 +150,7 @@ def test_no_process_outlives_a_command_that_was_ended_while_it_started(tmp_path,
         time.sleep(0.5)
     command.communicate(timeout=30)
     assert command.returncode == (130 if signal.SIGINT in numbers or signal.SIGTERM in numbers else -signal.SIGKILL)
-    wait_for(lambda: not processes_of(mark), seconds=30)
+    wait_for(lambda: not processes_of(mark), seconds=90)
 
 
 @pytest.fixture

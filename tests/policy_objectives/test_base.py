@@ -27,6 +27,7 @@ from linear_functions import (
     make_policy,
     make_q,
     make_real_policy,
+    make_v,
     normal,
     softmax,
     weight_of,
@@ -229,3 +230,18 @@ def test_a_regularizer_must_be_one_and_live_in_the_spaces_of_the_policy():
     pi = make_policy(W1)
     regularizer = EntropyRegularizer(pi)
     assert VanillaPG(pi, regularizer=regularizer).regularizer is regularizer
+
+
+@pytest.mark.parametrize("cls", [VanillaPG, PPOClip])
+@pytest.mark.parametrize("method", ["update", "grads_and_metrics"])
+def test_a_call_without_advantages_names_the_objective_and_what_gives_them(cls, method):
+    told = rf"{cls.__name__}: Adv must be .*got None. Try Adv = simple_td.plain_td_error\(batch\)"
+    with pytest.raises(TypeError, match=told):
+        getattr(cls(make_policy(W1)), method)(batch())
+
+
+def test_the_advantages_that_are_suggested_train_the_objective():
+    simple_td = triax.td_learning.SimpleTD(make_v(W1[:, 0]))
+    before = weight_of(pi := make_policy(W1)).copy()
+    VanillaPG(pi, optax.sgd(0.5)).update(batch(), simple_td.plain_td_error(batch()))
+    assert np.any(weight_of(pi) != before)

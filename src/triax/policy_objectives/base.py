@@ -166,7 +166,10 @@ class PolicyObjective(Updater):
 
     def _checked_advantage(self, Adv: Any, shape: tuple[int, ...]) -> Any:
         if Adv is None:
-            raise TypeError(f"{self._name}: Adv must be a vector of advantages [batch]; got None.")
+            raise TypeError(
+                f"{self._name}: Adv must be a vector of advantages [batch], one for each transition; got None. Try"
+                f" Adv = simple_td.plain_td_error(batch), with simple_td = SimpleTD(v), then update(batch, Adv)."
+            )
         if not isinstance(Adv, jax.Array):
             Adv = np.asarray(Adv, np.float32)
             if not np.isfinite(Adv).all():
@@ -177,7 +180,7 @@ class PolicyObjective(Updater):
             Adv = Adv.reshape(-1)  # rows, as of the batch
         return Adv if Adv.dtype == np.float32 else Adv.astype(np.float32)
 
-    def update(self, transition_batch: Any, Adv: Any) -> dict[str, Any]:
+    def update(self, transition_batch: Any, Adv: Any = None) -> dict[str, Any]:
         """Train in place on one batch; the metrics, on the device.
 
         Metrics: ``<Class>/loss``, ``/loss_bare`` (without regularizer), ``/kl_div_old`` (the estimate
@@ -185,16 +188,17 @@ class PolicyObjective(Updater):
 
         Args:
             transition_batch: a ``TransitionBatch``, or a ``Trajectory`` for a policy with memory.
-            Adv: advantages ``[batch]``; ``[time - burn_in, batch]`` for a trajectory.
+            Adv: advantages ``[batch]``; ``[time - burn_in, batch]`` for a trajectory. Likelihood objectives need it.
 
         Raises:
+            TypeError: there is no ``Adv``.
             ValueError: the batch or ``Adv`` holds NaN, an action is outside the space, or shapes disagree; ``logP`` is
                 read (``REQUIRES_PROPENSITIES``) and all 0, though the policy is not that certain.
             NonFiniteError: the step before had gradients that are not finite; it was left out.
         """
         return self._update((transition_batch, Adv))[0]
 
-    def grads_and_metrics(self, transition_batch: Any, Adv: Any) -> tuple[PyTree, PyTree, dict[str, Any]]:
+    def grads_and_metrics(self, transition_batch: Any, Adv: Any = None) -> tuple[PyTree, PyTree, dict[str, Any]]:
         """``(grads, function_state, metrics)`` of a batch; nothing is trained."""
         grads, output = self._gradients((transition_batch, Adv))
         return grads, output.function_state, output.metrics

@@ -1,9 +1,11 @@
+from typing import Any, NamedTuple
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from triax.core.tree_differences import describe_difference, named_leaves
+from triax.core.tree_differences import describe_difference, describe_structure, named_leaves
 
 PARAMS = {"dense": {"kernel": jnp.zeros((3, 4)), "bias": jnp.zeros(4)}, "scale": (jnp.zeros(()),)}
 
@@ -51,3 +53,23 @@ def test_says_which_leaf_differs_and_how(change, says):  # F47
 def test_many_differences_are_counted_rather_than_listed():
     text = describe_difference({}, {f"k{i}": 0 for i in range(50)}, "state")
     assert text is not None and "and 42 more" in text and len(text.splitlines()) == 10
+
+
+class Pair(NamedTuple):
+    left: Any
+    right: Any
+
+
+@pytest.mark.parametrize(
+    ("tree", "text"),
+    [
+        ((), "()"),
+        (None, "None"),
+        (jnp.zeros(3), "array"),
+        ((1.0,), "(array,)"),
+        ([1, (2, ())], "[array, (array, ())]"),
+        ({"a": Pair(1, {"b": 2})}, "{'a': Pair(left=array, right={'b': array})}"),
+    ],
+)
+def test_a_structure_is_written_as_one_would_write_it(tree, text):
+    assert describe_structure(tree) == describe_structure(jax.tree.structure(tree)) == text

@@ -28,6 +28,10 @@ def recurrent_q(rngs):
     return Sequential([LSTM(STATE, 5, rngs), Dense(5, ACTIONS, rngs)])
 
 
+def twice_recurrent_q(rngs):
+    return Sequential([LSTM(STATE, 5, rngs), LSTM(5, ACTIONS, rngs)])
+
+
 def memoryless_q(rngs):
     return Sequential([Dense(STATE, 5, rngs, jnp.tanh), Dense(5, ACTIONS, rngs)])
 
@@ -261,6 +265,20 @@ def test_a_carry_that_does_not_fit_is_refused():
     q = triax.Q(recurrent_q, ENV, random_seed=0)
     with pytest.raises(TypeError, match="carry"):
         QLearning(q).update(make_trajectory(carry=()))
+
+
+@pytest.mark.parametrize("rule", [QLearning, DoubleQLearning, Sarsa])
+def test_a_rule_without_a_target_blames_the_function_in_training_for_a_missing_carry(rule):
+    told = r"the Q in training has memory, so the trajectory needs its carry, \[LSTMCarry\(h=array, c=array\), \(\)\];"
+    for call in (rule(triax.Q(recurrent_q, ENV)).update, rule(triax.Q(recurrent_q, ENV)).td_error):
+        with pytest.raises(TypeError, match=told + r" it has no carry. Try .*carry=f.initial_carry\(3\)"):
+            call(make_trajectory())
+
+
+def test_a_target_of_ones_own_is_blamed_by_its_role_for_a_carry_that_does_not_fit():
+    q, other = triax.Q(recurrent_q, ENV), triax.Q(twice_recurrent_q, ENV)
+    with pytest.raises(TypeError, match=r"q_targ, a Q, has memory.*its carry is \[LSTMCarry.*carries=\{'q_targ'"):
+        QLearning(q, q_targ=other).update(make_trajectory(q.initial_carry(B)))
 
 
 def test_a_role_that_no_rule_has_is_refused_with_the_list_of_roles_before_anything_is_trained():

@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import PyTree
 
 _SHOWN = 8
+_LEAF = np.zeros(())
 
 
 def named_leaves(tree: PyTree, name: str = "") -> dict[str, Any]:
@@ -34,6 +35,24 @@ def describe_difference(expected: PyTree, found: PyTree, name: str = "params") -
         return None
     more = [f"and {len(lines) - _SHOWN} more"] if len(lines) > _SHOWN else []
     return "\n".join([f"{name} differs from what is expected:", *lines[:_SHOWN], *more])
+
+
+def describe_structure(tree: PyTree) -> str:
+    """A tree, or its ``PyTreeDef``, as one would write it: ``{'logits': array}``, ``LSTMCarry(h=array, c=array)``."""
+    if isinstance(tree, jax.tree_util.PyTreeDef):
+        tree = jax.tree.unflatten(tree, [_LEAF] * tree.num_leaves)
+    if isinstance(tree, dict):
+        return "{" + ", ".join(f"{key!r}: {describe_structure(part)}" for key, part in tree.items()) + "}"
+    if isinstance(tree, list):
+        return "[" + ", ".join(map(describe_structure, tree)) + "]"
+    if hasattr(tree, "_fields") and isinstance(tree, tuple):
+        parts = zip(tree._fields, tree, strict=True)
+        return f"{type(tree).__name__}({', '.join(f'{name}={describe_structure(part)}' for name, part in parts)})"
+    if isinstance(tree, tuple):
+        return "(" + ", ".join(map(describe_structure, tree)) + ("," if len(tree) == 1 else "") + ")"
+    if tree is None or jax.tree_util.all_leaves([tree]):
+        return "None" if tree is None else "array"
+    return f"{type(tree).__name__} with {len(jax.tree.leaves(tree))} arrays"
 
 
 def describe_leaf(leaf: Any) -> str:

@@ -4,6 +4,8 @@ from typing import Any
 
 import jax
 
+from triax.core.tree_differences import describe_structure
+
 
 def checked_carry(owner: str, carry: Any, structure: Any, *, has_memory: bool, has_logp: bool) -> Any:
     """What to run with when the caller passed ``carry``; ``TypeError`` if it is none of this function."""
@@ -15,7 +17,8 @@ def checked_carry(owner: str, carry: Any, structure: Any, *, has_memory: bool, h
     if not has_memory:
         raise TypeError(f"{owner}: func has no memory, so carry must be () or left out; got {_shown(carry)}.{hint}")
     raise TypeError(
-        f"{owner}: func has memory, so a call needs its carry, with the structure {structure}; got {_shown(carry)}."
+        f"{owner}: func has memory, so a call needs its carry, {describe_structure(structure)};"
+        f" got {_shown(carry)}."
         f"{hint} Start an episode with carry = f.initial_carry() and thread it: result, carry = f(..., carry)."
     )
 
@@ -24,4 +27,4 @@ def _shown(carry: Any) -> str:
     """A number as it is, of a tree its structure."""
     if carry is None:
         return "none"
-    return str(jax.tree.structure(carry)) if isinstance(carry, tuple | list | dict) else repr(carry)[:80]
+    return describe_structure(carry) if isinstance(carry, tuple | list | dict) else repr(carry)[:80]

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import PyTree
 
 from triax.core.keys import Key
+from triax.core.tree_differences import describe_structure
 from triax.networks.types import PPONetworkOutput
 from triax.proba_dists import BaseProbaDist
 
@@ -86,8 +87,8 @@ class TreeOutput:
         wanted, found = jax.tree.structure(expected), jax.tree.structure(output)
         if wanted != found:
             raise TypeError(
-                f"{owner}: func must return {self.what} with the structure {wanted}; got {found}."
-                + _structure_hint(expected, output)
+                f"{owner}: func must return {self.what} with the structure {describe_structure(expected)}; got"
+                f" {describe_structure(output)}." + _structure_hint(expected, output)
             )
         leaves = jax.tree.leaves(output)
         strangers = {type(leaf).__name__ for leaf in leaves if not isinstance(leaf, jax.ShapeDtypeStruct)}

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PyTree
 
 from triax.core.keys import Key
+from triax.core.tree_differences import describe_structure
 from triax.functions.lift import Carry, Unrolled
 from triax.functions.sequences import unroll, unroll_following
 from triax.networks.unrolling import fold, unfold
@@ -70,11 +71,7 @@ def evaluate_at(
     """
     is_training = name == TRAINED if is_training is None else is_training
     along = batch.extra_info if isinstance(batch.extra_info, Alongside) else None
-    if f.has_memory and along is None:
-        raise TypeError(
-            f"{name} has memory, and a flat batch of transitions has no time axis to thread it along."
-            " Pass a Trajectory."
-        )
+    check_memory(batch, f, name)
     rng_S, rng_f = jax.random.split(rng)
     rows = _inputs(f, rng_S, getattr(batch, at), actions)
     resets = jnp.zeros((1, batch.Rn.shape[0]), bool) if along is None else along.resets
@@ -87,6 +84,28 @@ def evaluate_at(
     taken = unfold(_inputs(f, rng_S, batch.S, None if actions is None else _taken(f, rng_S, batch.A)), resets)
     output = unroll_following(f, weights, rng_f, carry, resets, taken, inputs)
     return Evaluated(fold(output), weights[1], jnp.zeros(()))
+
+
+def check_memory(batch: TransitionBatch, f: Any, name: str) -> None:
+    """``TypeError`` where ``f``, in the role ``name``, has memory and the batch has no carry that fits."""
+    if not f.has_memory:
+        return
+    who = f"the {type(f).__name__} in training" if name == TRAINED else f"{name}, a {type(f).__name__},"
+    along = batch.extra_info if isinstance(batch.extra_info, Alongside) else None
+    if along is None:
+        raise TypeError(
+            f"{who} has memory, and a flat batch of transitions has no time axis to thread it along. Pass a Trajectory."
+        )
+    carry = along.carries.get(name, along.carry)
+    if jax.tree.structure(carry) == f.carry_structure:
+        return
+    size, roles = along.resets.shape[1], sorted(along.carries)
+    found = f"its carry is {describe_structure(carry)}" if jax.tree.leaves(carry) else "it has no carry"
+    raise TypeError(
+        f"{who} has memory, so the trajectory needs its carry, {describe_structure(f.carry_structure)}; {found}. Try"
+        f" dataclasses.replace(trajectory, carry=f.initial_carry({size})), or carries={{{name!r}: ...}} where functions"
+        f" differ (its keys are roles; got {roles})."
+    )
 
 
 def unfolded(rows: Array, batch: TransitionBatch) -> Array:
@@ -114,13 +133,6 @@ def _memory_at_first_row(
 ) -> Carry:
     """The stored carry, brought up to date by the steps of the burn-in; no gradient flows into it."""
     carry = along.carries.get(name, along.carry)
-    found, expected = jax.tree.structure(carry), f.carry_structure
-    if found != expected:
-        raise TypeError(
-            f"{name} has memory, and the trajectory has no carry that fits it: expected the structure {expected}, got"
-            f" {found}. Pass carry=f.initial_carry(batch), or carries={{{name!r}: ...}} where functions differ"
-            f" (its keys are roles; got {sorted(along.carries)})."
-        )
     if along.burn_in is not None:
         S, A, resets = along.burn_in
         takes_action = f.takes_action_as_input

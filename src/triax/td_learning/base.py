@@ -15,7 +15,7 @@ from triax.learning import BatchEncoder, LossOutput, Updater, clip_weights
 from triax.learning.batches import EncodedBatch
 from triax.learning.contexts import Places
 from triax.learning.estimates import Estimate, estimate_of
-from triax.learning.evaluation import TRAINED, Evaluated, unfolded
+from triax.learning.evaluation import TRAINED, Evaluated, check_memory, unfolded
 from triax.learning.printing import describe_callable
 from triax.losses.value_losses import huber
 from triax.regularizers import Regularizer
@@ -169,6 +169,7 @@ class TDRule(Updater):
         return params, state
 
     def _loss(self, params: Any, function_state: Any, rng: Key, context: Any, batch: Any) -> tuple:
+        check_memory(batch, self._trained, TRAINED)  # before a target that may be the same function
         batch = self._weighted(batch, context)
         constants = self._resolve(context, jax.lax.stop_gradient((params, function_state)))
         G, metrics = self._target_and_metrics(*constants, fold_name(rng, "target"), batch)
@@ -257,6 +258,7 @@ class TDRule(Updater):
         return self._evaluate("td_errors", self._td_errors, transition_batch)[1]
 
     def _td_errors(self, params: Any, function_state: Any, rng: Key, context: Any, batch: Any) -> tuple:
+        check_memory(batch, self._trained, TRAINED)  # before a target that may be the same function
         weights = params, function_state
         G = self.target_func(*self._resolve(context, weights), fold_name(rng, "target"), batch)
         output = self._predict(TRAINED, self._trained, weights, fold_name(rng, "predict"), batch).output

@@ -1,8 +1,14 @@
 import json
+import re
 import shutil
+import sys
 
 import pytest
 
+from pages import ROOT
+from triax.cli.environments import is_on_device, make_any_env
+from triax.core.errors import MissingExtraError
+from triax.envs import make
 from triax.runs import Run
 from triax.runs.lock import FolderLock
 
@@ -21,8 +27,41 @@ def cells(lines, name):
 def test_algorithms_are_listed_with_what_they_need(tmp_path, capsys):
     assert run("list", tmp_path) == 0
     lines = lines_of(capsys)
-    assert any(line.startswith(" dqn") and "Discrete actions" in line for line in lines)
+    assert any(line.startswith("dqn ") and "Discrete actions" in line for line in lines)
     assert lines[-1] == f"No runs in {tmp_path}."
+
+
+@pytest.mark.parametrize("prefix", ["gymnax", "brax", "playground"])
+def test_environments_are_listed_with_the_extra_that_the_error_without_it_names(prefix, tmp_path, capsys, monkeypatch):
+    for module in ("gymnax", "brax", "mujoco_playground"):
+        monkeypatch.setitem(sys.modules, module, None)  # as if it were not installed
+    with pytest.raises(MissingExtraError) as missing:
+        make(f"{prefix}:CartPole")
+    assert run("list", tmp_path) == 0
+    (line,) = [line for line in lines_of(capsys) if line.startswith(f"{prefix}:NAME")]
+    assert line.endswith(str(missing.value).partition("Try: ")[2])
+
+
+def test_the_jax_environment_that_is_listed_as_needing_no_extra_can_be_made(tmp_path, capsys, monkeypatch):
+    assert run("list", tmp_path) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    name, folder = re.search(r"examples, (\S+) with PYTHONPATH=(\S+)", out).groups()
+    monkeypatch.syspath_prepend(ROOT / folder)
+    assert is_on_device(make_any_env(name))
+    sys.modules.pop(name.partition(":")[0])
+
+
+def test_elsewhere_than_in_a_terminal_there_are_80_columns_without_boxes_and_a_line_for_each_run(
+    strips, tmp_path, capsys
+):
+    name = "a-name-that-is-longer-than-any-terminal-is-wide-" * 3
+    shutil.copytree(strips / "b", tmp_path / name)
+    assert run("list", tmp_path) == 0
+    out = capsys.readouterr().out
+    assert out.isascii(), "no characters of boxes"
+    texts, _, runs = out.partition("Runs in")
+    assert max(map(len, texts.splitlines())) <= 80
+    assert [line.split()[1] for line in runs.splitlines() if line.startswith(name)] == ["dqn"]
 
 
 def test_runs_are_listed_with_how_far_they_came(strips, capsys):

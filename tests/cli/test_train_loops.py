@@ -125,6 +125,10 @@ def test_a_gymnasium_run_goes_on_in_new_episodes_and_says_so(tmp_path, capsys):
     ("arguments", "code", "message"),
     [
         (("ppo", "CartPole-v1", "--seeds", 2), 1, "--seeds 2 needs a JAX environment"),
+        (("ppo", "CartPole-v1", "--seeds", 2), 1, "Try gymnax:CartPole-v1 (pip install 'triax[gymnax]') or a class of"),
+        (("ppo", "CartPole-v1", "--devices", 2), 1, "Try gymnax:CartPole-v1 (pip install 'triax[gymnax]') or a class"),
+        (("ppo", "nomod:Class"), 1, "Try PYTHONPATH=FOLDER, where FOLDER holds nomod.py."),
+        (("ppo", "nomod:Name-v0"), 1, "Try PYTHONPATH=FOLDER, where FOLDER holds nomod.py."),
         (("sac", "jax_envs:Pendulum", "--seeds", 0), 2, "seeds must be at least 1"),
         (("ppo", "CartPole-v1", "--num-envs", 6), 2, "num_envs must be a multiple of n_minibatches; got 6 and 4"),
         (("td3", "CartPole-v1"), 1, "Box"),

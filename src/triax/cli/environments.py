@@ -9,6 +9,21 @@ from triax import envs
 from triax.core.errors import TriaxError
 
 _ON_DEVICE = ("gymnax", "brax", "playground")
+_GYMNAX, _MUJOCO = "pip install 'triax[gymnax]'", "pip install 'triax[mujoco]'"
+JAX_EXAMPLES = f"gymnax:CartPole-v1 ({_GYMNAX}) or a class of your own, module:Class"
+"""What to try where one is needed."""
+KINDS = {
+    "Name-v0": ("of Gymnasium: CartPole-v1, Pendulum-v1, ...", "-"),
+    "module:Name-v0": ("of Gymnasium, registered when the module is imported", "-"),
+    "gymnax:NAME": ("JAX: CartPole-v1, Pendulum-v1, Breakout-MinAtar, ...", _GYMNAX),
+    "brax:NAME": ("JAX: ant, halfcheetah, humanoid, ...", _MUJOCO),
+    "playground:NAME": ("JAX: CartpoleBalance, CheetahRun, ...", _MUJOCO),
+    "module:Class": (
+        "JAX: a class of yours, since none is built in; of the examples, ppo:CartPole with PYTHONPATH=examples/device",
+        "-",
+    ),
+}
+"""What it is, and what must be installed, by the form of the name."""
 
 
 class EnvironmentNameError(TriaxError, ValueError):
@@ -29,7 +44,7 @@ def make_env(name: str, **options: Any) -> gymnasium.Env:
     try:
         return gymnasium.make(name, **options)
     except (gymnasium.error.Error, ImportError, ValueError) as error:
-        raise EnvironmentNameError(f"the environment {name!r} cannot be made: {error}") from error
+        raise _error_of(name, error) from error
 
 
 def make_any_env(name: str) -> Any:
@@ -42,8 +57,10 @@ def make_any_env(name: str) -> Any:
         if name.partition(":")[0] in _ON_DEVICE:
             return envs.make(name)
         made = _make_of_class(name)
+    except EnvironmentNameError:
+        raise
     except (ImportError, ValueError) as error:
-        raise EnvironmentNameError(f"the environment {name!r} cannot be made: {error}") from error
+        raise _error_of(name, error) from error
     return make_env(name) if made is None else made
 
 
@@ -72,10 +89,17 @@ def _class_of(name: str) -> type | None:
     try:
         found = getattr(importlib.import_module(module), rest, None)
     except ImportError as error:
-        raise EnvironmentNameError(f"the environment {name!r} cannot be made: {error}") from error
+        raise _error_of(name, error) from error
     return found if isinstance(found, type) and not issubclass(found, gymnasium.Env) else None
 
 
 def _check_form(name: str) -> None:
     if name.count(":") > 1:
         raise EnvironmentNameError(f"{name!r} is no name of an environment: expected Name-v0 or module:Name-v0.")
+
+
+def _error_of(name: str, error: Exception) -> EnvironmentNameError:
+    module = name.partition(":")[0]
+    lacking = [getattr(one, "name", None) for one in (error, error.__cause__)]  # Gymnasium's own has none
+    tries = f" Try PYTHONPATH=FOLDER, where FOLDER holds {module}.py." if module in lacking else ""
+    return EnvironmentNameError(f"the environment {name!r} cannot be made: {str(error).rstrip('.')}.{tries}")

@@ -8,24 +8,28 @@ from typing import TYPE_CHECKING, Any
 
 from triax.cli.algorithms import ALGORITHMS
 from triax.cli.commands import ListRuns
+from triax.cli.environments import KINDS
 from triax.runs import Run, is_in_use
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 _PARTS = {"config.json", "metrics.jsonl", "record.json", "checkpoints", "states"}
-_WIDE = 200
-"""Columns where there is no terminal: whoever reads the lines gets them whole."""
+_PLAIN = 80
+"""Columns of texts where there is no terminal."""
+_ENDLESS = 100_000
+"""Of runs there: each has one line, for programs that read it."""
 
 
 def list_runs(command: ListRuns) -> int:
-    """Print two tables, and below them what is no whole run; the exit code."""
+    """Print the tables, and below them what is no whole run; the exit code."""
     directory = command.directory
     if not directory.is_dir() and directory != Path("runs"):
         raise FileNotFoundError(f"{directory} is no directory.")
-    _show(
-        _table("Algorithms", ["name", "what it is", "needs"], [[n, a.summary, a.needs] for n, a in ALGORITHMS.items()])
-    )
+    algorithms = [[name, a.summary, a.needs] for name, a in ALGORITHMS.items()]
+    _show(_table("Algorithms", ["name", "what it is", "needs"], algorithms))
+    environments = [[name, *texts] for name, texts in KINDS.items()]
+    _show(_table("Environments", ["name", "what it is", "extra"], environments))
     rows, broken = [], []
     for path in _find(directory):
         try:
@@ -34,7 +38,7 @@ def list_runs(command: ListRuns) -> int:
             broken.append(f"{path}: {' '.join(str(error).split())}")
     if rows:
         columns = ["run", "algorithm", "environment", "seed", "steps", "last return", "state", "time"]
-        _show(_table(f"Runs in {directory}", columns, rows, right={"seed", "steps", "last return", "time"}))
+        _show(_table(f"Runs in {directory}", columns, rows, right={"seed", "steps", "last return", "time"}), whole=True)
     else:
         print(f"No runs in {directory}.")
     for line in broken:
@@ -98,8 +102,13 @@ def _table(title: str, columns: list[str], rows: list[list[str]], right: Set[str
     return table
 
 
-def _show(table: "Table") -> None:
+def _show(table: "Table", *, whole: bool = False) -> None:
+    """In a terminal as wide as that is, elsewhere in plain lines; ``whole``: no row is wrapped there."""
     from rich.console import Console
 
     console = Console()
-    (console if console.is_terminal else Console(width=_WIDE)).print(table)
+    if not console.is_terminal:
+        table.box = None
+        console = Console(width=_ENDLESS if whole else _PLAIN)
+    console.print(table)
+    console.print()

@@ -9,7 +9,7 @@ from jaxtyping import PyTree
 
 from triax.cli.device_loops import DeviceLoop
 from triax.cli.distributed_loop import DistributedLoop
-from triax.cli.environments import EnvironmentNameError, is_on_device, make_any_env
+from triax.cli.environments import JAX_EXAMPLES, EnvironmentNameError, is_on_device, make_any_env
 from triax.cli.seed_runs import SeedRuns
 from triax.cli.train_commands import TrainSideBySide
 from triax.cli.training import Outcome, Plan
@@ -74,13 +74,13 @@ class LoopTraining:
         env = make_any_env(command.env)
         if command.devices > 1 and not is_on_device(env):
             raise EnvironmentNameError(
-                f"--devices {command.devices} needs a JAX environment, such as gymnax:CartPole-v1; {command.env} is one"
-                " of Gymnasium, whose steps are taken on the host. Try it without --devices."
+                f"--devices {command.devices} needs a JAX environment; {command.env} is one of Gymnasium, whose steps"
+                f" are taken on the host. Try {JAX_EXAMPLES}, or {command.env} without --devices."
             )
         if command.seeds > 1 and not is_on_device(env):
             raise EnvironmentNameError(
-                f"--seeds {command.seeds} needs a JAX environment, such as gymnax:CartPole-v1; {command.env} is one of"
-                " Gymnasium. Train its seeds one by one, with --seed."
+                f"--seeds {command.seeds} needs a JAX environment; {command.env} is one of Gymnasium. Try"
+                f" {JAX_EXAMPLES}, or train its seeds one by one, with --seed."
             )
         self._loop = _make_loop(command, env, make_agent)
 

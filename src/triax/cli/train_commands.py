@@ -110,7 +110,8 @@ class TrainSideBySide(TrainCommand):
 
     env: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="ENV")]]
     """Gymnasium id, e.g. CartPole-v1 or module:Name-v0; or a JAX environment, which makes training one compiled
-    program: gymnax:NAME, brax:NAME, playground:NAME, or module:Class."""
+    program: gymnax:NAME (needs triax[gymnax]), brax:NAME or playground:NAME (triax[mujoco]), or a class of yours,
+    module:Class (no extra)."""
     num_envs: int = 1
     """Environments side by side; on a GPU or TPU some thousands."""
     seeds: int = 1

@@ -305,3 +305,20 @@ def test_configs_of_another_kind_are_refused():
         TypeError, match=r"train_ppo: config must be a TrainConfig; got PPOConfig\. Try TrainConfig\(ppo="
     ):
         with_overrides("train_ppo", PPO, TrainConfig, None, None)
+
+
+def test_a_result_prints_steps_evaluations_and_returns_and_no_arrays(unbroken):
+    _, result, _ = unbroken
+    lines = repr(result).splitlines()
+    assert lines[0] == "TrainResult(100 steps, 5 iterations)"
+    last = result.eval_history[-1]
+    assert f"  last return in training: {result.final_metrics['return']:.4g}" in lines
+    assert f"  evaluations: {len(result.eval_history)}" in lines
+    assert f"  last evaluation: return {last['eval/episode_reward/mean']:.4g} at step {last['step']}" in lines
+    assert "  training_state: TrainingState(100 steps, 5 iterations, 4 environments)" in lines
+    assert len(lines) == 6 and "Array" not in repr(result)
+
+
+def test_a_result_without_evaluations_and_ended_episodes_prints_too():
+    text = repr(train_ppo(ENV, recurrent_net(), UNWATCHED, total_steps=0))
+    assert text.startswith("TrainResult(0 steps, 0 iterations)\n  evaluations: 0\n  training_state: TrainingState(0 st")

@@ -40,7 +40,7 @@ class Frame:
             jnp.array([[1234567]]),
             "Array(shape=(1, 1), dtype=int32, min=1.23e+06, median=1.23e+06, max=1.23e+06)",
         ),
-        (np.array([True, False, True]), "array(shape=(3,), dtype=bool, min=0, median=1, max=1)"),
+        (np.array([True, False, True]), "array(shape=(3,), dtype=bool, 2 true)"),
         (jnp.ones(2, jnp.bfloat16), "Array(shape=(2,), dtype=bfloat16, min=1, median=1, max=1)"),
         (np.zeros((0, 2)), "array(shape=(0, 2), dtype=float64)"),
         (np.array(["a"]), "array(shape=(1,), dtype=<U1)"),

@@ -5,7 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from triax.core.errors import InsufficientCacheError
-from triax.reward_tracing import NStep
+from triax.experience_replay import PrioritizedReplayBuffer, SimpleReplayBuffer
+from triax.reward_tracing import MonteCarlo, NStep
 
 from .tracing_oracle import assert_is_transition, expected_transition, random_episode, step_kwargs
 
@@ -114,6 +115,20 @@ def test_n_must_be_a_positive_int(n):
 def test_gamma_must_be_in_the_unit_interval(gamma):
     with pytest.raises(TypeError, match="gamma"):
         NStep(1, gamma)
+
+
+@pytest.mark.parametrize("error", [ValueError, TypeError])
+def test_numbers_out_of_range_are_value_errors_as_elsewhere_and_type_errors_as_in_coax(error):
+    for make in (
+        lambda: NStep(0, 0.9),
+        lambda: NStep(1, 2.0),
+        lambda: MonteCarlo(-0.1),
+        lambda: NStep(1, 0.9).add(0, 0, 1.0, False, w=0.0),
+        lambda: SimpleReplayBuffer(0),
+        lambda: PrioritizedReplayBuffer(5, alpha=-1.0),
+    ):
+        with pytest.raises(error, match=r"must be a (positive )?(int|number)"):
+            make()
 
 
 def test_has_its_two_numbers_as_attributes():

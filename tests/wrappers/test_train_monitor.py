@@ -3,6 +3,7 @@ import json
 import logging
 import math
 import pickle
+import re
 
 import gymnasium
 import jax.numpy as jnp
@@ -405,3 +406,12 @@ def test_steps_after_the_end_of_an_episode_are_not_counted():
     env.reset()
     env.step(0)
     assert (env.T, env.ep, env.t, env.G) == (2, 2, 1, 1.0)
+
+
+def test_it_prints_its_counters_and_its_environment():
+    env = TrainMonitor(Countdown())
+    env.reset()
+    for _ in range(3):
+        env.step(0)
+    assert re.fullmatch(r"<TrainMonitor\(T=3, ep=1, avg_G=6\)<Countdown.*>>", str(env))
+    assert repr(env) == str(env)

@@ -12,12 +12,16 @@ from triax.algorithms.checkpointing import NETWORKS, SavedState, pack, unpack
 from triax.core.keys import Key
 from triax.core.tree_differences import describe_difference
 from triax.core.trees import copy_arrays
+from triax.functions.description import count_parameters, describe_function
 from triax.loops.device_on_policy import OnPolicyState
 
 S = TypeVar("S", bound="TrainingState")
 
+RETURN = "eval/episode_reward/mean"
+"""What evaluations call their mean return."""
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class TrainingState:
     """Where a training is: all that it takes to go on bit for bit, beside the config, the environment and, in
     distillation, the teacher.
@@ -35,6 +39,11 @@ class TrainingState:
     """Rounds of learning."""
     eval_history: tuple[dict[str, Any], ...] = ()
     """``{"step", **metrics}`` of each evaluation."""
+
+    def __repr__(self) -> str:
+        facts = [f"{self.steps_taken:,} steps", f"{self.iterations:,} iterations", f"{self.n_envs} environments"]
+        count = count_parameters(self.loop.agent.networks.params)
+        return describe_function(type(self).__name__, facts, {"networks": f"{type(self.networks).__name__}, {count}"})
 
     @property
     def n_envs(self) -> int:
@@ -130,7 +139,7 @@ class VideoData(NamedTuple):
     """Its steps, at most those that were filmed."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TrainResult:
     """What a training gives."""
 
@@ -144,6 +153,18 @@ class TrainResult:
     """Steps of all environments together."""
     total_iterations: int
     """Rounds of learning."""
+
+    def __repr__(self) -> str:
+        parts: dict[str, Any] = {}
+        if "return" in self.final_metrics:
+            parts["last return in training"] = f"{self.final_metrics['return']:.4g}"
+        parts["evaluations"] = len(self.eval_history)
+        if self.eval_history:
+            last = self.eval_history[-1]
+            parts["last evaluation"] = f"return {last[RETURN]:.4g} at step {last['step']:,}"
+        parts["training_state"] = self.training_state
+        facts = [f"{self.total_steps:,} steps", f"{self.total_iterations:,} iterations"]
+        return describe_function(type(self).__name__, facts, parts)
 
 
 class DistillationTrainResult(TrainResult):

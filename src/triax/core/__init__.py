@@ -9,6 +9,7 @@ from triax.core.errors import (
     LostWeightsError,
     MissingExtraError,
     NonFiniteError,
+    OutOfRangeError,
     TriaxError,
     UnavailableActionError,
 )
@@ -67,6 +68,7 @@ __all__ = [
     "Moments",
     "NonFiniteError",
     "OrnsteinUhlenbeckNoise",
+    "OutOfRangeError",
     "Sealed",
     "SegmentTree",
     "StepwiseLinearFunction",

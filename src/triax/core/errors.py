@@ -17,6 +17,10 @@ class UnavailableActionError(TriaxError, ValueError):
     """An action that the present state does not allow."""
 
 
+class OutOfRangeError(TriaxError, ValueError, TypeError):
+    """A number or a count that is out of its range, where coax raises ``TypeError`` and other parts ``ValueError``."""
+
+
 class NonFiniteError(TriaxError, ValueError, RuntimeError):
     """NaN or infinity where a finite number is needed; nothing was changed by it."""
 

@@ -9,6 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from triax.core.errors import OutOfRangeError
+
 T = TypeVar("T")
 
 _FLOAT32 = np.finfo(np.float32)
@@ -61,10 +63,11 @@ def check_seed(name: str, seed: Any) -> int:
 
 
 def positive_int(who: str, name: str, value: Any) -> int:
-    """``value`` as an int; ``TypeError`` unless it is a positive one, Python's or NumPy's."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise TypeError(f"{who}: {name} must be a positive int; got {value!r}")
-    return int(value)
+    """``value`` as an int; ``TypeError`` unless it is one, Python's or NumPy's, ``OutOfRangeError`` below 1."""
+    is_int = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if is_int and value >= 1:
+        return int(value)
+    raise (OutOfRangeError if is_int else TypeError)(f"{who}: {name} must be a positive int; got {value!r}")
 
 
 class Checked(Generic[T]):

@@ -23,7 +23,7 @@ def pretty_repr(o: Any, d: int = 0) -> str:
     """Indented text of nested dicts, lists, (named) tuples and dataclasses, at depth ``d``.
 
     Arrays, and objects with a ``to_numpy`` method such as those of pandas, appear as shape, dtype and
-    minimum, median and maximum to three significant digits.
+    minimum, median and maximum to three significant digits, those of truth values with how many are true.
     """
     return _text(o, d)
 
@@ -88,7 +88,9 @@ def _block(opening: str, entries: list[str], closing: str, depth: int) -> str:
 
 def _summary(name: str, array: np.ndarray) -> str:
     text = f"{name}(shape={array.shape}, dtype={array.dtype}"
-    if array.size and any(jnp.issubdtype(array.dtype, kind) for kind in (bool, jnp.integer, jnp.floating)):
+    if array.dtype == bool:
+        return f"{text}, {np.count_nonzero(array)} true)" if array.size else f"{text})"
+    if array.size and any(jnp.issubdtype(array.dtype, kind) for kind in (jnp.integer, jnp.floating)):
         entries = array.astype(np.float64)
         low, middle, high = np.min(entries), np.median(entries), np.max(entries)
         text += f", min={low:.3g}, median={middle:.3g}, max={high:.3g}"

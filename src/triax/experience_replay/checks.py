@@ -5,10 +5,12 @@ from typing import Any
 
 import numpy as np
 
+from triax.core.errors import OutOfRangeError
+
 
 def positive_number(who: str, name: str, value: Any) -> float:
-    """``value`` as a float; ``TypeError`` unless it is a finite number above zero."""
+    """``value`` as a float; ``TypeError`` for no number, ``OutOfRangeError`` unless it is positive and finite."""
     is_number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    if not is_number or not 0 < value < math.inf:
-        raise TypeError(f"{who}: {name} must be a positive number; got {value!r}")
-    return float(value)
+    if is_number and 0 < value < math.inf:
+        return float(value)
+    raise (OutOfRangeError if is_number else TypeError)(f"{who}: {name} must be a positive number; got {value!r}")

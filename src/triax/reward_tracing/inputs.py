@@ -6,6 +6,8 @@ import jax
 import numpy as np
 from jaxtyping import PyTree
 
+from triax.core.errors import OutOfRangeError
+
 _SCALARS = (int, float, np.generic)
 _NUMBERS = (int, float)
 LARGEST = float(np.finfo(np.float32).max)
@@ -45,18 +47,18 @@ def as_truth(who: str, name: str, value: Any) -> bool:
 
 
 def as_weight(who: str, name: str, value: Any) -> float:
-    """A number above zero; ``TypeError`` otherwise."""
+    """A number above zero; ``OutOfRangeError`` for others."""
     weight = as_number(who, name, value)
     if not weight > 0:
-        raise TypeError(f"{who}: {name} must be a positive number; got {value!r}")
+        raise OutOfRangeError(f"{who}: {name} must be a positive number; got {value!r}")
     return weight
 
 
 def as_discount(who: str, name: str, value: Any) -> float:
-    """A number in [0, 1]; ``TypeError`` otherwise."""
+    """A number in [0, 1]; ``OutOfRangeError`` for others."""
     discount = as_number(who, name, value)
     if not 0 <= discount <= 1:
-        raise TypeError(f"{who}: {name} must be a number in [0, 1]; got {value!r}")
+        raise OutOfRangeError(f"{who}: {name} must be a number in [0, 1]; got {value!r}")
     return discount
 
 

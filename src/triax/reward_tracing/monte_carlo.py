@@ -20,7 +20,8 @@ class MonteCarlo(RewardTracer):
     With ``s_next`` on every step: ``None``.
     The first step added decides for good; mixing raises ``ValueError`` (details: :class:`RewardTracer`).
 
-    Raises ``TypeError`` unless ``gamma`` is a number in [0, 1].
+    Raises ``TypeError`` unless ``gamma`` is a number, and unless it is in [0, 1]
+    ``OutOfRangeError``, which is a ``ValueError`` and, as in coax, a ``TypeError``.
     Source: Sutton & Barto, Reinforcement Learning, 2nd ed., eq. 3.8.
     """
 

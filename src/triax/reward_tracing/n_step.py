@@ -28,7 +28,8 @@ class NStep(RewardTracer):
     With ``s_next`` on every step: ``None``, and no transition waits for the step after it.
     The first step added decides for good; mixing raises ``ValueError`` (details: :class:`RewardTracer`).
 
-    Raises ``TypeError`` unless ``n`` is a positive int and ``gamma`` a number in [0, 1].
+    Raises ``TypeError`` unless ``n`` is an int and ``gamma`` a number, and unless they are positive and in [0, 1]
+    ``OutOfRangeError``, which is a ``ValueError`` and, as in coax, a ``TypeError``.
     Source: Sutton & Barto, Reinforcement Learning, 2nd ed., eq. 7.1.
     """
 

@@ -22,7 +22,8 @@ def get_transition_batch(
     is log-uniform in [0.01, 100]. ``env`` is anything that has the two spaces. ``random_seed=None`` draws
     fresh entropy.
 
-    Raises ``TypeError`` unless ``batch_size`` is a positive int and ``gamma`` a number in [0, 1].
+    Raises ``TypeError`` unless ``batch_size`` is an int and ``gamma`` a number, and unless they are positive and in
+    [0, 1] ``OutOfRangeError``, which is a ``ValueError`` and, as in coax, a ``TypeError``.
     """
     refuse_unmade_env("get_transition_batch", env)
     batch_size = positive_int("get_transition_batch", "batch_size", batch_size)

@@ -105,6 +105,9 @@ class TrainMonitor(gymnasium.Wrapper):
         self._actions = Reservoir(1000)
         self.reset_global()
 
+    def __str__(self) -> str:
+        return f"<{type(self).__name__}(T={self.T}, ep={self.ep}, avg_G={self.avg_G:.4g}){self.env}>"
+
     @property
     def logger(self) -> logging.Logger:
         """The logger of the episodes' lines: ``triax.TrainMonitor``, or its child of the given ``name``."""

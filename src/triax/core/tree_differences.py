@@ -45,9 +45,10 @@ def describe_structure(tree: PyTree) -> str:
         return "{" + ", ".join(f"{key!r}: {describe_structure(part)}" for key, part in tree.items()) + "}"
     if isinstance(tree, list):
         return "[" + ", ".join(map(describe_structure, tree)) + "]"
-    if hasattr(tree, "_fields") and isinstance(tree, tuple):
-        parts = zip(tree._fields, tree, strict=True)
-        return f"{type(tree).__name__}({', '.join(f'{name}={describe_structure(part)}' for name, part in parts)})"
+    names = getattr(tree, "_fields", None)
+    if names is not None:
+        parts = ", ".join(f"{name}={describe_structure(getattr(tree, name))}" for name in names)
+        return f"{type(tree).__name__}({parts})"
     if isinstance(tree, tuple):
         return "(" + ", ".join(map(describe_structure, tree)) + ("," if len(tree) == 1 else "") + ")"
     if tree is None or jax.tree_util.all_leaves([tree]):

@@ -198,7 +198,7 @@ def test_help_describes_the_program_and_its_arguments(capsys):
     assert run("--help") == 0
     assert "Reinforcement learning on JAX" in capsys.readouterr().out
     assert run("train", "dqn", "--help") == 0
-    assert "usage: triax train dqn [-h] [DQN OPTIONS] ENV" in capsys.readouterr().out
+    assert "usage: triax train dqn [-h] [OPTIONS] ENV" in capsys.readouterr().out
     usages = {"evaluate": "[-h] RUN", "resume": "[-h] RUN", "video": "[-h] [VIDEO OPTIONS] RUN", "list": "[-h] DIR"}
     for command, said in usages.items():
         assert run(command, "--help") == 0

@@ -1,3 +1,5 @@
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -164,3 +166,15 @@ def test_what_does_not_fit_is_refused():
     for bad in (np.zeros((2, 2), int), np.zeros(2)):
         with pytest.raises(ValueError):
             DIST.preprocess_variate(KEY, bad)
+
+
+@pytest.mark.parametrize("shape", [(), (2,), (4, 3), (5, 4), (1, 4, 3)])
+def test_a_mask_of_another_shape_is_refused_with_both_shapes(shape):
+    for mask in (mask_logits, jax.jit(mask_logits)):
+        with pytest.raises(ValueError, match=re.escape(f"must have the shape of the logits, (5, 3); got {shape}")):
+            mask(jnp.zeros((5, 3)), np.ones(shape, bool))
+
+
+@pytest.mark.parametrize("shape", [(3,), (1,), (1, 3), (5, 1), (5, 3)])
+def test_a_mask_broadcasts_to_the_logits(shape):
+    assert mask_logits(jnp.zeros((5, 3)), np.ones(shape, bool)).tolist() == np.zeros((5, 3)).tolist()

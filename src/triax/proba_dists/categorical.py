@@ -147,15 +147,21 @@ def mask_logits(
     computes from it; masked logits get no gradient.
 
     Raises:
-        ValueError: a row of a concrete mask allows nothing. In a traced one such a row becomes NaN, which
-        the learning
-            rules report; it is never silently uniform.
+        ValueError: the mask does not broadcast; or a row of a concrete mask allows nothing. In a traced one such a
+            row becomes NaN, which the learning rules report; it is never silently uniform.
     """
+    _check_broadcasts(np.shape(mask), logits.shape)
     with contextlib.suppress(jax.errors.TracerArrayConversionError):  # inside jit nothing is known yet
         _refuse_empty_rows(np.asarray(mask))
     mask = jnp.asarray(mask).astype(bool)
     lowest = jnp.where(mask.any(axis=-1, keepdims=True), jnp.finfo(logits.dtype).min, jnp.nan)
     return jnp.where(mask, logits, lowest.astype(logits.dtype))
+
+
+def _check_broadcasts(mask: tuple[int, ...], logits: tuple[int, ...]) -> None:
+    fits = 1 <= len(mask) <= len(logits)
+    if not fits or any(m not in (1, n) for m, n in zip(reversed(mask), reversed(logits), strict=False)):
+        raise ValueError(f"mask_logits: mask must have the shape of the logits, {logits}; got {mask}.")
 
 
 def _refuse_empty_rows(mask: np.ndarray) -> None:

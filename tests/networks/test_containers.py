@@ -201,3 +201,16 @@ def test_sizes_that_do_not_match_name_both_layers_and_both_sizes():
 def test_what_is_no_layer_is_refused_with_a_hint(layer):  # pitfall 36
     with pytest.raises(TypeError, match=r"got \w+. Wrap lists of layers in Sequential"):
         Sequential([layer])
+
+
+def test_a_plain_layer_behind_a_function_is_told_both_sizes_and_who_gives_them_in_a_step_and_a_sequence():
+    rngs = nnx.Rngs(0)
+    linear, conv = nnx.Linear(3, 2, rngs=rngs), nnx.Conv(3, 2, (2, 2), rngs=rngs)
+    for name, layer, x in (("Linear", linear, jnp.zeros((5, 4))), ("Conv", conv, jnp.zeros((5, 6, 6, 4)))):
+        net = Sequential([nnx.relu, layer])
+        state = net.initialize_state(5)
+        match = rf"{name.lower()}_1 \({name}\): takes 3 features on the last axis; relu_0 gives 4"
+        with pytest.raises(SizeError, match=match):
+            net(state, x)
+        with pytest.raises(SizeError, match=match):
+            net.unroll(state, x[None], jnp.zeros((1, 5), bool))

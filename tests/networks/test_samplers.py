@@ -233,3 +233,26 @@ def test_takes_distributions_of_other_kinds():
 def test_refuses_another_number_of_parameters():
     with pytest.raises(SizeError, match="DistributionSampler: takes 4 features on the last axis; got 3"):
         SAMPLERS["box"]((), jnp.ones((1, 3)))
+
+
+GEAR = gym.spaces.Dict(gear=gym.spaces.Discrete(3))
+
+
+@pytest.mark.parametrize(
+    ("space", "params", "mask", "error", "message"),
+    [
+        (
+            GEAR,
+            3,
+            {"gears": np.ones((2, 3))},
+            ValueError,
+            r"\['gears'\], .* \['gear'\]",
+        ),
+        (GEAR, 3, np.ones((2, 3)), TypeError, "must be a dict here"),
+        (gym.spaces.Tuple([gym.spaces.Discrete(3)] * 2), 6, (np.ones((2, 3)),), ValueError, "must have 2 entries"),
+    ],
+)
+def test_a_mask_that_is_not_nested_as_the_space_is_is_refused(space, params, mask, error, message):
+    sampler = DistributionSampler(space, nnx.Rngs(0), masked=True)
+    with pytest.raises(error, match=message):
+        sampler((), {"params": jnp.zeros((2, params)), "mask": mask})

@@ -8,6 +8,7 @@ from typing import Any
 import gymnasium as gym
 import jax
 import jax.numpy as jnp
+import numpy as np
 from flax import nnx
 from jaxtyping import Array
 
@@ -120,8 +121,24 @@ def apply_mask(params: Any, mask: Any) -> Any:
     if isinstance(params, Mapping) and set(params) == {"logits"} and not isinstance(mask, Mapping):
         return {"logits": mask_logits(params["logits"], mask)}
     if isinstance(params, Mapping):
+        _check_entries(mask, params)
         return {key: apply_mask(value, mask.get(key)) for key, value in params.items()}
+    if not isinstance(mask, tuple | list) or len(mask) != len(params):
+        raise ValueError(
+            f"DistributionSampler: the mask must be a tuple of {len(params)} here, with None where all is allowed; got"
+            f" {jax.tree.map(np.shape, mask)}."
+        )
     return tuple(apply_mask(value, part) for value, part in zip(params, mask, strict=True))
+
+
+def _check_entries(mask: Any, params: Mapping) -> None:
+    """A misspelt entry would allow everything."""
+    if not isinstance(mask, Mapping):
+        raise TypeError(
+            f"DistributionSampler: the mask must be a dict here, as the space is; got {type(mask).__name__}."
+        )
+    if unknown := [key for key in mask if key not in params]:
+        raise ValueError(f"DistributionSampler: the mask has entries {unknown}, expected some of {list(params)}.")
 
 
 @functools.singledispatch

@@ -63,7 +63,7 @@ class FrameStack(StatefulModule):
             return super().unroll(state, xs, resets, rollout_extras)
         xs = self.specs.cast(xs, 2)
         check_carry(self, state, self._carried(), resets.shape[1:])
-        starts = resets.at[0].set(resets[0] | state["empty"])
+        starts = jnp.asarray(resets).at[0].set(resets[0] | state["empty"])
         past = Past(state["buffer"], xs, starts, jax.tree.map(jnp.zeros_like, xs))
         if self.padding == "reset":
             past.fill = jax.tree.map(lambda x: _at_time(x, jnp.maximum(past.starts, 0)), xs)

@@ -12,7 +12,7 @@ from flax import nnx
 from jaxtyping import Array, Bool
 
 from triax.networks.arguments import check_instance
-from triax.networks.inputs import as_float, check_carry, check_rows
+from triax.networks.inputs import as_float, check_carry, check_features, check_rows
 from triax.networks.module import StatefulModule
 from triax.networks.randomness import key_chain, own_stream, reseed, split_keys
 from triax.networks.types import ModuleState, StatefulModuleOutput
@@ -43,10 +43,13 @@ class Stateless(StatefulModule):
         check_rows(name_of(self.layer), y)
         return plain(y)
 
-    def apply(self, layer: Callable[..., Any], x: Any) -> Any:
+    def apply(self, layer: Any, x: Any) -> Any:
         """``layer`` on ``x``, told about the mode if it wants to know."""
+        if isinstance(layer, nnx.Linear | nnx.Conv):
+            check_features(layer, x, layer.in_features)
+        call: Any = layer
         try:
-            return layer(x, is_training=not self.deterministic) if self.takes_mode else layer(x)
+            return call(x, is_training=not self.deterministic) if self.takes_mode else call(x)
         except Exception as error:
             if "hk.transform" not in str(error):
                 raise

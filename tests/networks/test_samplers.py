@@ -249,7 +249,7 @@ GEAR = gym.spaces.Dict(gear=gym.spaces.Discrete(3))
             r"\['gears'\], .* \['gear'\]",
         ),
         (GEAR, 3, np.ones((2, 3)), TypeError, "must be a dict here"),
-        (gym.spaces.Tuple([gym.spaces.Discrete(3)] * 2), 6, (np.ones((2, 3)),), ValueError, "must have 2 entries"),
+        (gym.spaces.Tuple([gym.spaces.Discrete(3)] * 2), 6, (np.ones((2, 3)),), ValueError, "must be a tuple of 2"),
     ],
 )
 def test_a_mask_that_is_not_nested_as_the_space_is_is_refused(space, params, mask, error, message):

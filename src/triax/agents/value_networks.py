@@ -109,7 +109,7 @@ class ActionImplicitQuantilesNetwork(nnx.Module):
         self.embedding = nnx.Linear(NUM_COSINES, width, rngs=rngs)
         self.advantage = Perceptron((width, width, num_actions), rngs=rngs)
         self.value = Perceptron((width, width, 1), rngs=rngs) if dueling else None
-        self.stream = own_stream(rngs, "fractions")
+        self.stream = own_stream(type(self).__name__, rngs, "fractions")
 
     def __call__(self, S: PyTree, is_training: bool) -> dict[str, Array]:
         """Values and fractions of preprocessed observations; all actions of a row share its fractions."""

@@ -132,7 +132,7 @@ class Crew:
         waited, missing = time.monotonic() - self._began, ", ".join(self.missing)
         if waited > timeout:
             raise DistributedError(
-                f"not started within {timeout:g} s: {missing}. Each process asks Ray for a CPU; it has"
+                f"ApeX: not started within {timeout:g} s: {missing}. Each process asks Ray for a CPU; it has"
                 f" {ray.cluster_resources().get('CPU', 0):g}. Try fewer workers."
             )
         if missing and waited > self._told + _TELL_EVERY:

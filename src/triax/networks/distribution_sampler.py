@@ -13,7 +13,7 @@ from flax import nnx
 from jaxtyping import Array
 
 from triax.core.keys import Key
-from triax.networks.arguments import check_coefficient, check_rngs
+from triax.networks.arguments import check_coefficient
 from triax.networks.inputs import as_float, check_features
 from triax.networks.randomness import own_stream
 from triax.networks.samplers import Coefficient, DrawingSampler, is_off, value_of
@@ -55,8 +55,7 @@ class DistributionSampler(DrawingSampler):
                 "NormalTanhSampler."
             )
         self.dist: Any = space if isinstance(space, BaseProbaDist) else ProbaDist(space)
-        check_rngs("DistributionSampler", "rng", rng, nnx.RngStream)
-        self.stream = own_stream(rng, "action_sampling")
+        self.stream = own_stream("DistributionSampler", rng, "action_sampling")
         self.entropy_weight = check_coefficient("DistributionSampler", "entropy_weight", entropy_weight)
         self.masked = masked
         leaves, self.treedef = jax.tree.flatten(jax.eval_shape(lambda: self.dist.default_priors))

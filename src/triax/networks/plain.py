@@ -43,13 +43,11 @@ class Stateless(StatefulModule):
         check_rows(name_of(self.layer), y)
         return plain(y)
 
-    def apply(self, layer: Any, x: Any) -> Any:
+    def apply(self, layer: Callable[..., Any], x: Any) -> Any:
         """``layer`` on ``x``, told about the mode if it wants to know."""
-        if isinstance(layer, nnx.Linear | nnx.Conv):
-            check_features(layer, x, layer.in_features)
-        call: Any = layer
+        _check_width(layer, x)
         try:
-            return call(x, is_training=not self.deterministic) if self.takes_mode else call(x)
+            return layer(x, is_training=not self.deterministic) if self.takes_mode else layer(x)
         except Exception as error:
             if "hk.transform" not in str(error):
                 raise
@@ -72,7 +70,7 @@ class Stochastic(Stateless):
         super().__init__(layer)
         keys = nnx.state(layer, nnx.RngKey)
         seed = jax.tree.leaves(keys)[0]
-        self.stream = own_stream(nnx.RngStream(seed, tag="noise"), "noise")
+        self.stream = own_stream("Stochastic", nnx.RngStream(seed, tag="noise"), "noise")
 
     def __call__(self, state: ModuleState, x: Any, rollout_extras: Any = None) -> StatefulModuleOutput:
         """One step."""
@@ -161,6 +159,11 @@ def declared_features(layer: StatefulModule, which: str) -> int | None:
     """The width that a layer declares in an attribute, as ``Dense`` or ``nnx.Linear`` do."""
     width = getattr(layer.layer if isinstance(layer, Stateless) else layer, which, None)
     return int(width) if isinstance(width, int | np.integer) else None
+
+
+def _check_width(layer: Any, x: Any) -> None:
+    if isinstance(layer, nnx.Linear | nnx.Conv):
+        check_features(layer, x, layer.in_features)
 
 
 def _takes_mode(layer: Callable[..., Any]) -> bool:

@@ -11,13 +11,13 @@ from triax.core.keys import Key, as_typed_key, fold_name
 from triax.networks.arguments import check_rngs
 
 
-def own_stream(rng: nnx.Rngs | nnx.RngStream, name: str) -> nnx.RngStream:
+def own_stream(who: str, rng: nnx.Rngs | nnx.RngStream, name: str) -> nnx.RngStream:
     """A stream that no other module shares, seeded by one draw of ``rng``.
 
     Of an ``nnx.Rngs`` it is the stream ``name`` that is drawn from, or the default one where there is none
     such.
     """
-    check_rngs(f"the stream {name!r}", "rng", rng, nnx.RngStream)
+    check_rngs(who, "rng", rng, nnx.RngStream)
     source = rng[name] if isinstance(rng, nnx.Rngs) else rng
     return nnx.RngStream(source(), tag=name)
 

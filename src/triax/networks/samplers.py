@@ -10,7 +10,7 @@ from flax import nnx
 from jaxtyping import Array, Bool, Float
 
 from triax.core.keys import Key
-from triax.networks.arguments import check_coefficient, check_rngs
+from triax.networks.arguments import check_coefficient
 from triax.networks.inputs import as_float, check_array, check_features
 from triax.networks.module import StatefulModule
 from triax.networks.randomness import own_stream
@@ -89,8 +89,7 @@ class NormalTanhSampler(DrawingSampler):
         min_std: float = 1e-3,
         std_scale: float = 1.0,
     ):
-        check_rngs("NormalTanhSampler", "rng", rng, nnx.RngStream)
-        self.stream = own_stream(rng, "action_sampling")
+        self.stream = own_stream("NormalTanhSampler", rng, "action_sampling")
         self.entropy_weight = check_coefficient("NormalTanhSampler", "entropy_weight", entropy_weight)
         self.min_std = check_coefficient("NormalTanhSampler", "min_std", min_std, low=0)
         self.std_scale = check_coefficient("NormalTanhSampler", "std_scale", std_scale, positive=True)

@@ -8,7 +8,7 @@ from flax import nnx
 from jaxtyping import Array, Bool, Float
 
 from triax.core.numbers import check_count
-from triax.networks.arguments import check_coefficient, check_rngs
+from triax.networks.arguments import check_coefficient
 from triax.networks.inputs import as_float, check_carry, check_features
 from triax.networks.module import StatefulModule
 from triax.networks.randomness import key_chain, own_stream, split_keys
@@ -34,12 +34,11 @@ class VariationalBottleneck(StatefulModule):
 
     def __init__(self, latent_size: int, rng: nnx.Rngs | nnx.RngStream, kl_weight: float = 1.0, min_std: float = 1e-6):
         who = type(self).__name__
-        check_rngs(who, "rng", rng, nnx.RngStream)
         latent_size = check_count(who, "latent_size", latent_size)
         self.latent_size, self.in_features, self.out_features = latent_size, 2 * latent_size, latent_size
         self.kl_weight = check_coefficient(who, "kl_weight", kl_weight, low=0)
         self.min_std = check_coefficient(who, "min_std", min_std, low=0)
-        self.stream = own_stream(rng, "latent")
+        self.stream = own_stream(who, rng, "latent")
 
     def __call__(self, key: ModuleState, x: Any, rollout_extras: Any = None) -> StatefulModuleOutput:
         """One step."""

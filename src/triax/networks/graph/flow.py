@@ -1,6 +1,5 @@
 """How signals run through a finished graph: step by step, or a whole sequence where nothing loops."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -10,7 +9,6 @@ import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Bool
 
-from triax.networks.arguments import as_activation
 from triax.networks.graph.parts import Edge, Population
 from triax.networks.history import Past, push
 from triax.networks.inputs import as_float
@@ -46,7 +44,7 @@ class Group(StatefulModule):
                     args = state["transforms"][edge.name], signal, extras.get(edge.name)
                     outs[edge.name] = out = transformed(self.transforms[edge.name], edge, node.size, args)
                     total = total + out.output
-            activations[node.name] = total if (function := _function_of(node)) is None else function(total)
+            activations[node.name] = total if node.activation is None else node.activation(total)
         return StatefulModuleOutput(
             next_state={
                 "buffers": {name: push(b, activations[name]) for name, b in state["buffers"].items()},
@@ -64,10 +62,6 @@ class Group(StatefulModule):
             "buffers": jax.tree.map(jnp.zeros_like, prev_state["buffers"]),
             "transforms": {n: self.transforms[n].reset_state(s) for n, s in prev_state["transforms"].items()},
         }
-
-
-def _function_of(node: Population) -> Callable[..., Any] | None:
-    return as_activation("PopulationGraph", f"the activation of {node.name!r}", node.activation)
 
 
 def transformed(transform: Any, edge: Edge, size: int, args: tuple, *, resets: Any = None) -> StatefulModuleOutput:

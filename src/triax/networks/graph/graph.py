@@ -1,6 +1,6 @@
 """Populations that excite each other, with loops and delays."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -65,7 +65,7 @@ class PopulationGraph(StatefulModule):
 
     def add_population(self, name: str, size: int, *, activation: Activation | None = None) -> None:
         """A hidden node."""
-        self._add(Population(name, size, activation))
+        self._add(Population(name, size, _function(name, activation)))
 
     def add_input(
         self,
@@ -81,7 +81,7 @@ class PopulationGraph(StatefulModule):
 
         With ``output_to`` it is an output, too.
         """
-        self._add(Population(name, size, activation, input_from, output_to))
+        self._add(Population(name, size, _function(name, activation), input_from, output_to))
 
     def add_output(
         self,
@@ -95,7 +95,9 @@ class PopulationGraph(StatefulModule):
         """A node shown in the output as ``output_to``, or else under its name; with ``input_from`` an input,
         too.
         """
-        self._add(Population(name, size, activation, input_from, name if output_to is None else output_to))
+        self._add(
+            Population(name, size, _function(name, activation), input_from, name if output_to is None else output_to)
+        )
 
     def connect(
         self,
@@ -150,7 +152,6 @@ class PopulationGraph(StatefulModule):
         if node.name in self._nodes():
             raise ValueError(f"PopulationGraph: there is a node {node.name!r} already.")
         size = check_count("PopulationGraph", f"the size of {node.name!r}", node.size)
-        activation = as_activation("PopulationGraph", f"the activation of {node.name!r}", node.activation)
         if not isinstance(node.input_from, str | tuple | None):
             what = f"PopulationGraph: input_from of {node.name!r} must be a key or a tuple of keys and indices"
             raise TypeError(f"{what}; got {node.input_from!r}.")
@@ -161,7 +162,7 @@ class PopulationGraph(StatefulModule):
                 raise ValueError(
                     f"PopulationGraph: {other.name!r} and {node.name!r} both give the output {node.output_to!r}."
                 )
-        self.populations = (*self.populations, replace(node, size=size, activation=activation))
+        self.populations = (*self.populations, replace(node, size=size))
 
     def _edge(self, edges: tuple[Edge, ...], src: str, dst: str, delay: int) -> Edge:
         back = None if delay else shortest_path((e for e in edges if not e.delay), dst, src)
@@ -267,3 +268,7 @@ class PopulationGraph(StatefulModule):
 def _buffer(node: Population, lead: tuple[int, ...]) -> dict[str, Array]:
     delay = node.max_outgoing_delay
     return {"buffer": jnp.zeros((*lead, delay, node.size))} if delay else {}
+
+
+def _function(name: str, activation: Activation | None) -> Callable[..., Any] | None:
+    return as_activation("PopulationGraph", f"the activation of {name!r}", activation)

@@ -1,10 +1,8 @@
 """Nodes and edges of a graph, and the order in which they can be computed."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
-
-from triax.networks.arguments import Activation
 
 
 @dataclass(frozen=True)
@@ -13,7 +11,7 @@ class Population:
 
     name: str
     size: int
-    activation: Activation | None = None
+    activation: Callable[..., Any] | None = None
     input_from: str | tuple | None = None
     output_to: str | None = None
     max_outgoing_delay: int = 0

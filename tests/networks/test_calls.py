@@ -122,7 +122,7 @@ def test_an_error_inside_of_a_network_says_where():
     assert caught.value.__notes__ == [
         "In 'inner' of Parallel.",
         "In 'out->more' of PopulationGraph.",
-        "In 'body' of Sequential.",
+        "In 'body' of Sequential, which got [3, 2] from 'first'.",
     ]
 
 

@@ -12,7 +12,7 @@ from jaxtyping import Array, Bool, Float
 from triax.core.numbers import check_count
 from triax.networks.arguments import check_layer
 from triax.networks.history import last_start
-from triax.networks.inputs import check_carry, check_features
+from triax.networks.inputs import check_carry, check_features, check_old_carry
 from triax.networks.module import StatefulModule
 from triax.networks.plain import plain
 from triax.networks.types import ModuleState, StatefulModuleOutput
@@ -89,6 +89,7 @@ class SlidingWindowAttention(StatefulModule):
 
     def reset_state(self, prev_state: ModuleState) -> ModuleState:
         """Nothing to attend to."""
+        check_old_carry(self, prev_state, self._carried())
         return jax.tree.map(jnp.zeros_like, prev_state)
 
     def unroll(
@@ -110,8 +111,12 @@ class SlidingWindowAttention(StatefulModule):
 
     def _check(self, state: ModuleState, x: Any, *, time: int = 0) -> None:
         check_features(self, x, self.in_features)
+        check_carry(self, state, self._carried(), jnp.shape(x)[time:-1])
+
+    def _carried(self) -> list[tuple[int, ...]]:
+        """Of each leaf of the carry, without batch axis."""
         cache = (self.window - 1, self.num_heads, self.head_features)
-        check_carry(self, state, [(), cache, cache], jnp.shape(x)[time:-1])
+        return [(), cache, cache]
 
     def _project(self, x: Any) -> tuple[Array, Array, Array]:
         parts = self.qkv(x).reshape(x.shape[0], 3, self.num_heads, self.head_features)

@@ -40,13 +40,18 @@ class Run:
         try:
             out = self._call(self._children[name], self._states[name], x, self._extras[name])
         except SizeError as error:
-            givers = [n for n, done in self.outs.items() if done.output is x]
-            raise error.located(name, givers[0] if givers else None) from None
+            raise error.located(name, self._giver(x)) from None
         except Exception as error:
-            error.add_note(f"In {name!r} of {self.who}.")
+            giver = self._giver(x)
+            got = f", which got {jax.tree.map(lambda leaf: list(jnp.shape(leaf)), x)} from {giver!r}" if giver else ""
+            error.add_note(f"In {name!r} of {self.who}{got}.")
             raise
         self.outs[name] = out
         return out.output
+
+    def _giver(self, x: Any) -> str | None:
+        """The child whose output ``x`` is."""
+        return next((name for name, done in self.outs.items() if done.output is x), None)
 
     def check_complete(self) -> None:
         """Refuse a pass that left a child out."""
@@ -124,11 +129,12 @@ class Container(StatefulModule):
         """A sequence, child by child, so that only what recurs is scanned."""
 
         def call(child: StatefulModule, state: ModuleState, x: Any, extras: Any) -> StatefulModuleOutput:
-            out = child.unroll(state, _unfold_rows(x, resets), resets, extras)
+            out = child.unroll(state, _unfold_rows(who, x, resets), resets, extras)
             return out.replace(output=fold(out.output))
 
+        who = type(self).__name__
         out = self._pass(call, state, fold(xs), extras, resets.shape)
-        return out.replace(output=_unfold_rows(out.output, resets))
+        return out.replace(output=_unfold_rows(who, out.output, resets))
 
     def _pass(self, call: Call, state: ModuleState, x: Any, extras: Any, axes: tuple[int, ...]) -> StatefulModuleOutput:
         states = self.unpack(state, "carry")
@@ -136,6 +142,8 @@ class Container(StatefulModule):
         run = Run(type(self).__name__, call, self.children, states, by_child)
         output = self.wire(run, x)
         run.check_complete()
+        if output is None:
+            raise TypeError(f"{run.who}: wire gave None. Is its return missing? Where nothing comes out, return ().")
         outs = {name: run.outs[name] for name in self.names}
         return StatefulModuleOutput(
             next_state=self.pack({name: out.next_state for name, out in outs.items()}),
@@ -188,12 +196,11 @@ def _as_child(who: str, name: str, child: Any) -> StatefulModule:
         raise
 
 
-def _unfold_rows(tree: Any, resets: Bool[Array, "time batch"]) -> Any:
+def _unfold_rows(who: str, tree: Any, resets: Bool[Array, "time batch"]) -> Any:
     for leaf in jax.tree.leaves(tree):
         if jnp.shape(leaf)[:1] != (resets.size,):
             raise ValueError(
-                f"wire: each leaf between children must be [batch, ...] with batch = {resets.size} here "
-                "(time times "
-                f"batch); got shape {list(jnp.shape(leaf))}. What wire computes must keep the first axis."
+                f"{who}: in wire, each leaf between children must be [batch, ...] with batch = {resets.size} here "
+                f"(time times batch); got shape {list(jnp.shape(leaf))}. What wire computes must keep the first axis."
             )
     return unfold(tree, resets)

@@ -7,7 +7,7 @@ from jaxtyping import Array, Bool
 
 from triax.core.numbers import check_count
 from triax.networks.history import Past, Specs, push
-from triax.networks.inputs import check_carry
+from triax.networks.inputs import check_carry, check_old_carry
 from triax.networks.module import StatefulModule
 from triax.networks.plain import plain
 from triax.networks.types import ModuleState, StatefulModuleOutput
@@ -45,9 +45,8 @@ class Delay(StatefulModule):
 
     def reset_state(self, prev_state: ModuleState) -> ModuleState:
         """Buffers full of the initial value."""
-        leaf_axes = len(self.specs.leaves[0][0])
-        lead = jax.tree.leaves(prev_state)[0].shape
-        return {"buffer": self.specs.full(lead[: len(lead) - leaf_axes], self.initial_values)}
+        batch = check_old_carry(self, prev_state, self.specs.shapes(self.k_steps))
+        return {"buffer": self.specs.full((*batch, self.k_steps), self.initial_values)}
 
     def unroll(
         self, state: ModuleState, xs: Any, resets: Bool[Array, "time batch"], rollout_extras: Any = None

@@ -16,7 +16,7 @@ from triax.core.keys import Key
 from triax.networks.arguments import check_coefficient
 from triax.networks.inputs import as_float, check_features
 from triax.networks.randomness import own_stream
-from triax.networks.samplers import Coefficient, DrawingSampler, is_off, value_of
+from triax.networks.samplers import Coefficient, DrawingSampler, check_sample, is_off, value_of
 from triax.networks.types import StatefulModuleOutput
 from triax.proba_dists import BaseProbaDist, ProbaDist, SquashedNormalDist, mask_logits
 
@@ -71,8 +71,9 @@ class DistributionSampler(DrawingSampler):
         """One step with its key."""
         params = self._dist_params(params)
         if sample is None:
-            raw = self.dist.mode(params) if self.deterministic else self.dist.sample(params, rng)
-            sample = harden(self.dist.space, raw)
+            sample = self._draw(params, rng)
+        else:
+            check_sample(self, sample, jax.eval_shape(self._draw, params, rng))
         sample = jax.lax.stop_gradient(sample)
         entropy = self.dist.entropy(params)
         off = is_off(self.entropy_weight)
@@ -86,6 +87,10 @@ class DistributionSampler(DrawingSampler):
             metrics={"entropy": entropy, "dist_params": params},
             rollout_extras=sample,
         )
+
+    def _draw(self, params: Any, rng: Key) -> Any:
+        raw = self.dist.mode(params) if self.deterministic else self.dist.sample(params, rng)
+        return harden(self.dist.space, raw)
 
     def _dist_params(self, x: Any) -> Any:
         if not self.masked:
@@ -118,7 +123,13 @@ def apply_mask(params: Any, mask: Any) -> Any:
     if mask is None:
         return params
     if isinstance(params, Mapping) and set(params) == {"logits"} and not isinstance(mask, Mapping):
-        return {"logits": mask_logits(params["logits"], mask)}
+        logits = params["logits"]
+        if np.shape(mask) != logits.shape:  # would be broadcast
+            raise ValueError(
+                f"DistributionSampler: the mask must have the shape of the logits, {list(logits.shape)}; got "
+                f"{list(np.shape(mask))}."
+            )
+        return {"logits": mask_logits(logits, mask)}
     if isinstance(params, Mapping):
         _check_entries(mask, params)
         return {key: apply_mask(value, mask.get(key)) for key, value in params.items()}

@@ -8,7 +8,7 @@ from jaxtyping import Array, Bool
 
 from triax.core.numbers import check_count
 from triax.networks.history import Past, Specs, push
-from triax.networks.inputs import check_carry
+from triax.networks.inputs import check_carry, check_old_carry
 from triax.networks.module import StatefulModule
 from triax.networks.plain import plain
 from triax.networks.types import ModuleState, StatefulModuleOutput
@@ -45,14 +45,15 @@ class FrameStack(StatefulModule):
 
     def initialize_state(self, batch_size: int) -> ModuleState:
         """Buffers of zeros, marked as empty."""
-        zeros = (0,) * len(self.specs.leaves)
-        buffer = self.specs.full((batch_size, self.num_frames - 1), zeros)
-        return {"buffer": buffer, "empty": jnp.ones(batch_size, bool)}
+        return self._fresh((batch_size,))
 
     def reset_state(self, prev_state: ModuleState) -> ModuleState:
         """Buffers of zeros, marked as empty."""
-        zeros = jax.tree.map(jnp.zeros_like, prev_state["buffer"])
-        return {"buffer": zeros, "empty": jnp.ones_like(prev_state["empty"])}
+        return self._fresh(check_old_carry(self, prev_state, self._carried()))
+
+    def _fresh(self, lead: tuple[int, ...]) -> ModuleState:
+        zeros = (0,) * len(self.specs.leaves)
+        return {"buffer": self.specs.full((*lead, self.num_frames - 1), zeros), "empty": jnp.ones(lead, bool)}
 
     def unroll(
         self, state: ModuleState, xs: Any, resets: Bool[Array, "time batch"], rollout_extras: Any = None

@@ -54,7 +54,7 @@ class Specs:
             )
         with np.errstate(over="ignore", invalid="ignore"):
             held = np.asarray(number).astype(dtype).item()
-        is_lost = np.isfinite(number) and not np.isfinite(held)
+        is_lost = np.isfinite(number) and (not np.isfinite(held) or (held == 0 and number != 0))
         if is_lost or (not jnp.issubdtype(dtype, jnp.inexact) and held != number):
             raise TypeError(f"{self.who}: the initial value {number!r} does not fit into {dtype}.")
         return held

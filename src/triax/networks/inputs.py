@@ -57,6 +57,14 @@ def check_carry(layer: Any, carry: Any, features: Sequence[tuple[int, ...]], bat
             )
 
 
+def check_old_carry(layer: Any, carry: Any, features: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """As :func:`check_carry`, for a reset: the axes before the features of the first leaf, ``(batch,)`` or none."""
+    first = np.shape((jax.tree.leaves(carry) or [0])[0])
+    batch = first[: max(0, len(first) - len(features[0]))]
+    check_carry(layer, carry, features, batch)
+    return batch
+
+
 def check_rows(who: str, output: Any) -> None:
     """Refuse an output with a leaf that lost all its axes, the batch too."""
     for path, leaf in jax.tree_util.tree_leaves_with_path(output):

@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Inexact
 
 from triax.core.numbers import check_number
 from triax.networks.arguments import check_layer
-from triax.networks.inputs import check_carry, check_features
+from triax.networks.inputs import check_carry, check_features, check_old_carry
 from triax.networks.module import StatefulModule
 from triax.networks.plain import plain
 from triax.networks.types import ModuleState, StatefulModuleOutput
@@ -156,7 +156,8 @@ class LRU(StatefulModule):
 
     def reset_state(self, prev_state: ModuleState) -> Array:
         """Zeros."""
-        return jnp.zeros_like(prev_state)
+        check_old_carry(self, prev_state, [(self.hidden_features,)])
+        return jax.tree.map(jnp.zeros_like, prev_state)
 
     def unroll(
         self, state: ModuleState, xs: Any, resets: Bool[Array, "time batch"], rollout_extras: Any = None
@@ -212,7 +213,8 @@ class MinGRU(StatefulModule):
 
     def reset_state(self, prev_state: ModuleState) -> Array:
         """Zeros."""
-        return jnp.zeros_like(prev_state)
+        check_old_carry(self, prev_state, [(self.hidden_features,)])
+        return jax.tree.map(jnp.zeros_like, prev_state)
 
     def unroll(
         self, state: ModuleState, xs: Any, resets: Bool[Array, "time batch"], rollout_extras: Any = None

@@ -8,7 +8,7 @@ from flax import nnx
 from jaxtyping import Array, Bool
 
 from triax.networks.description import describe_module
-from triax.networks.step_checks import with_checked_batch_size, with_checked_output
+from triax.networks.step_checks import with_checked_batch_size, with_checked_output, with_checked_reset
 from triax.networks.types import ModuleState, StatefulModuleOutput
 from triax.networks.unrolling import check_sequence, map_steps, scan_steps, select
 
@@ -23,7 +23,8 @@ class StatefulModule(nnx.Module, abc.ABC):
     A subclass with a carry implements :meth:`initialize_state` and :meth:`reset_state`; one without the
     second is refused with a ``TypeError``, since its memory would cross the ends of episodes. Each call is
     checked while it is traced: ``TypeError`` for another output than a :class:`StatefulModuleOutput`,
-    ``ValueError`` for a ``next_state`` of another tree, shape or dtype than the state that came in.
+    ``ValueError`` for a ``next_state`` of another tree, shape or dtype than the state that came in; likewise what
+    ``reset_state`` gives.
     """
 
     has_parts: ClassVar[bool] = False
@@ -40,6 +41,8 @@ class StatefulModule(nnx.Module, abc.ABC):
             )
         if "initialize_state" in cls.__dict__:
             cls.initialize_state = with_checked_batch_size(cls.initialize_state)
+        if "reset_state" in cls.__dict__:
+            cls.reset_state = with_checked_reset(cls.reset_state)
         call = cls.__dict__.get("__call__")
         if callable(call) and not getattr(call, "__isabstractmethod__", False):
             cls.__call__ = with_checked_output(call)

@@ -2,7 +2,7 @@
 
 import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import gymnasium as gym
@@ -27,9 +27,10 @@ class Normalizer(StatefulModule):
     """``(x - mean) / std`` for each leaf of a pytree, with the statistics of everything seen in training.
 
     ``shape`` is an int or a tuple (one array), or a pytree of ints, tuples, arrays or
-    ``jax.ShapeDtypeStruct``; or a Gymnasium space of boxes. ``std = sqrt(max(variance, epsilon))``,
-    population variance; before any data it is ``initial_std`` and the mean zero, so the output is ``x / 10``
-    by default. ``clip`` bounds the output's magnitude. Mappings become plain dicts, numbers become floats.
+    ``jax.ShapeDtypeStruct`` (a named tuple is a tree); or a Gymnasium space of boxes.
+    ``std = sqrt(max(variance, epsilon))``, population variance; before any data it is ``initial_std`` and the mean
+    zero, so the output is ``x / 10`` by default. ``clip`` bounds the output's magnitude. Mappings become plain dicts,
+    numbers become floats.
 
     Each call emits its input as extras; ``update_statistics`` learns from those, each sample once, and a
     sample with a NaN, an infinity or a magnitude beyond some 3e14 in it (whose square would overflow in sums of
@@ -49,9 +50,8 @@ class Normalizer(StatefulModule):
         if not paths or any(0 in leaf.shape for _, leaf in paths):
             raise ValueError(f"Normalizer: shape must have sizes of at least 1, one or more; got {shape!r}.")
         self.shapes = tuple(leaf.shape for _, leaf in paths)
-        names = [jax.tree_util.keystr(path, simple=True, separator="/") or "value" for path, _ in paths]
-        self.names = tuple(names)
-        flat = init_moments({name: leaf for name, (_, leaf) in zip(names, paths, strict=True)})
+        self.names = _leaf_names([path for path, _ in paths])
+        flat = init_moments({name: leaf for name, (_, leaf) in zip(self.names, paths, strict=True)})
         self.statistics = nnx.Dict(
             {field: _variables(value) for field, value in zip(Moments._fields, flat, strict=True)}
         )
@@ -122,23 +122,35 @@ def _variables(value: Any) -> Any:
     return NormalizerStatistics(value)
 
 
+def _leaf_names(paths: list[Any]) -> tuple[str, ...]:
+    """The paths as text, ``arm/left``; with their positions before them where two are the same text."""
+    names = [jax.tree_util.keystr(path, simple=True, separator="/") or "value" for path in paths]
+    return tuple(names if len(set(names)) == len(names) else [f"{i}:{name}" for i, name in enumerate(names)])
+
+
 def _plain_dicts(x: Any) -> Any:
     if isinstance(x, Mapping):
         return {key: _plain_dicts(value) for key, value in x.items()}
-    if isinstance(x, list | tuple) and not hasattr(x, "_fields"):
-        return type(x)(map(_plain_dicts, x))
-    return x
+    return _map_parts(_plain_dicts, x)
+
+
+def _map_parts(function: Callable[[Any], Any], node: Any) -> Any:
+    """``node`` with ``function`` of what is directly inside; leaves pass."""
+    parts, treedef = jax.tree.flatten(node, is_leaf=lambda part: part is not node)
+    return node if jax.tree_util.treedef_is_leaf(treedef) else treedef.unflatten(map(function, parts))
 
 
 @functools.singledispatch
 def example_of(shape: Any) -> Any:
     """A pytree of ``jax.ShapeDtypeStruct`` from sizes, shapes, arrays, spaces of boxes, or trees of them."""
-    if not hasattr(shape, "shape"):
+    if hasattr(shape, "shape"):
+        return jax.ShapeDtypeStruct(tuple(shape.shape), jnp.float32)
+    if jax.tree_util.all_leaves([shape]):
         raise TypeError(
             "Normalizer: shape must be an int, a tuple, an array, a space of boxes, or a pytree of such; got "
             f"{shape!r}."
         )
-    return jax.ShapeDtypeStruct(tuple(shape.shape), jnp.float32)
+    return _map_parts(example_of, shape)
 
 
 @example_of.register(int)
@@ -150,10 +162,10 @@ def _(shape: Any) -> Any:
 @example_of.register(list)
 @example_of.register(tuple)
 def _(shape: Any) -> Any:
-    if all(isinstance(size, int | np.integer) for size in shape):
+    if all(isinstance(size, int | np.integer) for size in shape) and not hasattr(shape, "_fields"):
         sizes = tuple(check_count("Normalizer", "each size of shape", size, low=0) for size in shape)
         return jax.ShapeDtypeStruct(sizes, jnp.float32)
-    return type(shape)(map(example_of, shape))
+    return _map_parts(example_of, shape)
 
 
 @example_of.register

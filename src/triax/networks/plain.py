@@ -12,11 +12,12 @@ from flax import nnx
 from jaxtyping import Array, Bool
 
 from triax.networks.arguments import check_instance
-from triax.networks.inputs import as_float, check_carry, check_features, check_rows
+from triax.networks.inputs import as_float, check_carry, check_old_carry, check_rows
 from triax.networks.module import StatefulModule
 from triax.networks.randomness import key_chain, own_stream, reseed, split_keys
-from triax.networks.types import ModuleState, StatefulModuleOutput
+from triax.networks.types import ModuleState, SizeError, StatefulModuleOutput
 from triax.networks.unrolling import check_sequence
+from triax.networks.widths import accepted_width, check_width
 
 
 def plain(output: Any, next_state: ModuleState = (), axes: tuple[int, ...] = ()) -> StatefulModuleOutput:
@@ -45,17 +46,21 @@ class Stateless(StatefulModule):
 
     def apply(self, layer: Callable[..., Any], x: Any) -> Any:
         """``layer`` on ``x``, told about the mode if it wants to know."""
-        _check_width(layer, x)
+        check_width(layer, x)
+        mode = {"is_training": not self.deterministic} if self.takes_mode else {}
         try:
-            return layer(x, is_training=not self.deterministic) if self.takes_mode else layer(x)
+            return layer(x, **mode)
         except Exception as error:
-            if "hk.transform" not in str(error):
-                raise
             name = name_of(layer)
-            raise TypeError(
-                f"{name} is made of Haiku's modules, and a network must know their parameters. "
-                f"Put triax.networks.HaikuLayer({name}, sample_input, rngs) in its place."
-            ) from error
+            if "hk.transform" in str(error):
+                raise TypeError(
+                    f"{name} is made of Haiku's modules, and a network must know their parameters. "
+                    f"Put triax.networks.HaikuLayer({name}, sample_input, rngs) in its place."
+                ) from error
+            expected = accepted_width(layer, x, mode)
+            if expected is None:
+                raise
+            raise SizeError(name, expected, jnp.shape(x)[-1]) from error
 
 
 class Stochastic(Stateless):
@@ -84,6 +89,7 @@ class Stochastic(Stateless):
 
     def reset_state(self, prev_state: ModuleState) -> ModuleState:
         """The same keys: noise does not repeat from episode to episode."""
+        check_old_carry(self, prev_state, [()])
         return prev_state
 
     def unroll(
@@ -143,6 +149,19 @@ def _(layer: StatefulModule) -> StatefulModule:
     return layer
 
 
+@as_module.register(nnx.RNNCellBase)
+@as_module.register(nnx.RNN)
+@as_module.register(nnx.Bidirectional)
+def _(layer: Any) -> StatefulModule:
+    name = type(layer).__name__
+    raise TypeError(
+        f"a layer has its carry from the network, which steps it; {name} takes "
+        f"{'one of its own' if isinstance(layer, nnx.RNNCellBase) else 'whole sequences'}. "
+        f"Put triax.networks.{'GRU' if isinstance(layer, nnx.GRUCell) else 'LSTM'}(in_features, hidden_features, rngs) "
+        "in its place, or GRU, LRU, MinGRU; for another cell write a StatefulModule that calls it."
+    )
+
+
 @as_module.register
 def _(layer: nnx.Module) -> StatefulModule:
     draws = jax.tree.leaves(nnx.state(layer, nnx.RngState))
@@ -159,11 +178,6 @@ def declared_features(layer: StatefulModule, which: str) -> int | None:
     """The width that a layer declares in an attribute, as ``Dense`` or ``nnx.Linear`` do."""
     width = getattr(layer.layer if isinstance(layer, Stateless) else layer, which, None)
     return int(width) if isinstance(width, int | np.integer) else None
-
-
-def _check_width(layer: Any, x: Any) -> None:
-    if isinstance(layer, nnx.Linear | nnx.Conv):
-        check_features(layer, x, layer.in_features)
 
 
 def _takes_mode(layer: Callable[..., Any]) -> bool:

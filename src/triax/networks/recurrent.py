@@ -9,7 +9,7 @@ from jaxtyping import Array, Bool, Float
 
 from triax.networks.arguments import Activation, as_function, check_layer
 from triax.networks.gated import Elementwise, GRUGates, LSTMGates, Weights, gated_unroll, sigmoid, tanh
-from triax.networks.inputs import check_carry, check_features
+from triax.networks.inputs import check_carry, check_features, check_old_carry
 from triax.networks.module import StatefulModule
 from triax.networks.plain import plain
 from triax.networks.types import ModuleState, StatefulModuleOutput
@@ -87,7 +87,7 @@ class LSTM(StatefulModule):
 
     def reset_state(self, prev_state: ModuleState) -> LSTMCarry:
         """Zeros, or the trained initial state."""
-        return self._fresh(prev_state[0].shape[:-1])
+        return self._fresh(check_old_carry(self, prev_state, [(self.hidden_features,)] * 2))
 
     def _fresh(self, lead: tuple[int, ...]) -> LSTMCarry:
         shape = (*lead, self.hidden_features)
@@ -165,7 +165,7 @@ class GRU(StatefulModule):
 
     def reset_state(self, prev_state: ModuleState) -> Float[Array, "*batch hidden"]:
         """Zeros, or the trained initial state."""
-        return self._fresh(prev_state.shape[:-1])
+        return self._fresh(check_old_carry(self, prev_state, [(self.hidden_features,)]))
 
     def _fresh(self, lead: tuple[int, ...]) -> Array:
         initial = self._initial() or (jnp.zeros(self.hidden_features),)

@@ -10,6 +10,7 @@ from flax import nnx
 from jaxtyping import Array, Bool, Float
 
 from triax.core.keys import Key
+from triax.core.tree_differences import named_leaves
 from triax.networks.arguments import check_coefficient
 from triax.networks.inputs import as_float, check_array, check_features
 from triax.networks.module import StatefulModule
@@ -104,11 +105,8 @@ class NormalTanhSampler(DrawingSampler):
         sigma = (jax.nn.softplus(r) + self.min_std) * self.std_scale
         if sample is None:
             sample = mu if self.deterministic else mu + sigma * jax.random.normal(action_key, mu.shape, mu.dtype)
-        elif jnp.shape(sample) != mu.shape:
-            raise ValueError(
-                f"{type(self).__name__}: rollout_extras are the sample of this step in the rollout, {list(mu.shape)}; "
-                f"got {list(jnp.shape(sample))}. Are they those of another batch or network?"
-            )
+        else:
+            check_sample(self, sample, mu)
         u = jax.lax.stop_gradient(sample)
         log_p = jnp.sum(_log_normal(u, mu, sigma) - _log_slope(u), axis=-1)
         return StatefulModuleOutput(
@@ -125,6 +123,16 @@ class NormalTanhSampler(DrawingSampler):
         z = mu if self.deterministic else mu + sigma * jax.random.normal(rng, mu.shape, mu.dtype)
         entropy = 0.5 + 0.5 * math.log(2 * math.pi) + jnp.log(sigma) + _log_slope(z)
         return -value_of(self.entropy_weight) * jnp.sum(entropy, axis=-1)
+
+
+def check_sample(sampler: ActionSampler, sample: Any, drawn: Any) -> None:
+    """Refuse a sample to judge that has not the tree and the shapes of one that is drawn."""
+    wanted, got = (jax.tree.map(lambda leaf: list(jnp.shape(leaf)), tree) for tree in (drawn, sample))
+    if named_leaves(wanted) != named_leaves(got):
+        raise ValueError(
+            f"{type(sampler).__name__}: rollout_extras are the sample of this step in the rollout, {wanted}; got "
+            f"{got}. Are they those of another batch or network?"
+        )
 
 
 def _log_normal(x: Array, mu: Array, sigma: Array) -> Array:

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from triax.core.numbers import check_count
-from triax.core.tree_differences import describe_difference
+from triax.core.tree_differences import describe_difference, describe_structure
 from triax.networks.types import ModuleState, StatefulModuleOutput
 
 
@@ -37,6 +37,23 @@ def with_checked_batch_size(initialize_state: Callable[..., Any]) -> Callable[..
     return checked
 
 
+def with_checked_reset(reset_state: Callable[..., Any]) -> Callable[..., Any]:
+    """The ``reset_state`` of a module, with its result refused (``ValueError``) where it is not like what came in."""
+
+    @functools.wraps(reset_state)
+    def checked(self: Any, prev_state: ModuleState) -> ModuleState:
+        who = f"{type(self).__name__}.reset_state"
+        try:
+            fresh = reset_state(self, prev_state)
+        except Exception as error:
+            error.add_note(f"In {who}, of the carry {describe_structure(prev_state)}.")
+            raise
+        _check_carry(who, prev_state, fresh, exactly=False, what="what it gives")
+        return fresh
+
+    return checked
+
+
 def check_output(who: str, state: ModuleState, out: Any, *, exactly: bool = False) -> None:
     """Refuse what is no output of a step (``TypeError``), a carry that is not as it came in, a loss that is not one
     number a row of it (``ValueError``).
@@ -58,7 +75,9 @@ def check_output(who: str, state: ModuleState, out: Any, *, exactly: bool = Fals
             )
 
 
-def _check_carry(who: str, state: ModuleState, next_state: ModuleState, *, exactly: bool) -> None:
+def _check_carry(
+    who: str, state: ModuleState, next_state: ModuleState, *, exactly: bool, what: str = "next_state"
+) -> None:
     before, after = _abstract(state), _abstract(next_state)
     same_tree = jax.tree.structure(before) == jax.tree.structure(after)
     if same_tree and all(map(_alike, jax.tree.leaves(before), jax.tree.leaves(after))):
@@ -67,10 +86,10 @@ def _check_carry(who: str, state: ModuleState, next_state: ModuleState, *, exact
         before, after = _plain(before), _plain(after)
         if not jax.tree.leaves((before, after)):
             return
-    difference = describe_difference(before, after, "next_state")
+    difference = describe_difference(before, after, what)
     if difference is not None:
         raise ValueError(
-            f"{who}: next_state must have the tree, shapes and dtypes of the state that came in. {difference}\n"
+            f"{who}: {what} must have the tree, shapes and dtypes of the state that came in. {difference}\n"
             "Did the state come from initialize_state(batch), with the batch of the input?"
         )
 

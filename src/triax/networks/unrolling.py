@@ -125,21 +125,35 @@ def scan_steps(
     module: "StatefulModule", state: ModuleState, xs: Any, resets: Bool[Array, "time batch"], extras: Any
 ) -> StatefulModuleOutput:
     """One step after another, with a reset before each step where an episode starts."""
-    graphdef, params, variables = nnx.split(module, nnx.Param, ...)
+    try:
+        return _scan(module, nnx.Param, state, (xs, resets, extras))
+    except _WritesConstants:  # as nnx.WeightNorm does
+        return _scan(module, nnx.Nothing(), state, (xs, resets, extras))
+
+
+class _WritesConstants(Exception):  # noqa: N818 (no error)
+    """A step has written a variable that was to stay the same in all of them."""
+
+
+def _scan(module: "StatefulModule", constant: Any, state: ModuleState, inputs: tuple) -> StatefulModuleOutput:
+    """The steps, with variables that are ``constant`` outside of what they hand on, where gradients cost less."""
+    graphdef, constants, variables = nnx.split(module, constant, ...)
     wrote = False
 
     def step(carry: Any, inputs: Any) -> Any:
         nonlocal wrote
         state, variables = carry
         x, reset, extra = inputs
-        net = nnx.merge(graphdef, params, variables, copy=True)
+        net = nnx.merge(graphdef, constants, variables, copy=True)
         state = select(reset, net.reset_state(state), state)
         out = _checked(module, state, net(state, x, extra), reset.shape[0])
-        after = nnx.split(net, nnx.Param, ...)[2]
+        _, constants_after, after = nnx.split(net, constant, ...)
+        if _changed(constants, constants_after):
+            raise _WritesConstants
         wrote = wrote or bool(_changed(variables, after))
         return (out.next_state, after), out.replace(next_state=())
 
-    (state, variables), outs = jax.lax.scan(step, (state, variables), (xs, resets, extras))
+    (state, variables), outs = jax.lax.scan(step, (state, variables), inputs)
     if wrote:
         nnx.update(module, variables)
     return outs.replace(next_state=state)

@@ -9,7 +9,7 @@ from jaxtyping import Array, Bool, Float
 
 from triax.core.numbers import check_count
 from triax.networks.arguments import check_coefficient
-from triax.networks.inputs import as_float, check_carry, check_features
+from triax.networks.inputs import as_float, check_carry, check_features, check_old_carry
 from triax.networks.module import StatefulModule
 from triax.networks.randomness import key_chain, own_stream, split_keys
 from triax.networks.types import ModuleState, StatefulModuleOutput
@@ -54,6 +54,7 @@ class VariationalBottleneck(StatefulModule):
 
     def reset_state(self, prev_state: ModuleState) -> ModuleState:
         """The same keys: noise does not repeat from episode to episode."""
+        check_old_carry(self, prev_state, [()])
         return prev_state
 
     def unroll(
@@ -149,6 +150,7 @@ class AR1VariationalBottleneck(VariationalBottleneck):
 
     def reset_state(self, prev_state: ModuleState) -> ModuleState:
         """The same keys, no last code."""
+        check_old_carry(self, prev_state, [(), (), (self.latent_size,)])
         last_z, has_last = prev_state["last_z"], prev_state["has_last"]
         return {
             "keys": prev_state["keys"],

@@ -1,5 +1,6 @@
 """Populations that excite each other, with loops and delays."""
 
+import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -16,7 +17,7 @@ from triax.networks.arguments import Activation, as_activation, check_names, che
 from triax.networks.feedforward import Dense
 from triax.networks.graph.flow import Flow
 from triax.networks.graph.parts import Connection, Edge, Population, components, shortest_path, topological_order
-from triax.networks.inputs import check_carry
+from triax.networks.inputs import check_carry, check_old_carry
 from triax.networks.module import StatefulModule
 from triax.networks.placement import check_places
 from triax.networks.plain import as_module, declared_features, name_of
@@ -173,8 +174,9 @@ class PopulationGraph(StatefulModule):
                 "Give one of them a delay of at least 1."
             )
         name = f"{src}->{dst}" + (f"@{delay}" if delay else "")
-        twins = sum(e.name.split("#")[0] == name for e in edges)
-        return Edge(f"{name}#{twins + 1}" if twins else name, src, dst, delay)
+        numbered = itertools.chain([name], (f"{name}#{i}" for i in itertools.count(2)))
+        taken = {edge.name for edge in edges}  # also by other ends: names of nodes may have arrows in them
+        return Edge(next(n for n in numbered if n not in taken), src, dst, delay)
 
     def _layer(self, edge: Edge, transform: Any) -> StatefulModule:
         """A given transform, refused where the sizes that it declares are not those of its nodes."""
@@ -221,13 +223,21 @@ class PopulationGraph(StatefulModule):
         self._check_carry(state, resets.shape[1:])
         return self._flow().sequence(state, xs, resets, rollout_extras)
 
-    def _check_carry(self, state: ModuleState, batch: tuple[int, ...]) -> None:
+    def _check_carry(self, state: ModuleState, batch: tuple[int, ...] | None) -> None:
         if not isinstance(state, Mapping) or set(state) != {"populations", "connections"}:
             got = sorted(state) if isinstance(state, Mapping) else type(state).__name__
             raise ValueError(f"PopulationGraph: the carry must be like that of initialize_state(batch); got {got}.")
+        if len(state["connections"]) != len(self.edges):
+            raise ValueError(
+                f"PopulationGraph: the carry must be like that of initialize_state(batch), with {len(self.edges)} "
+                f"connections; got {len(state['connections'])}."
+            )
         nodes = sorted(self.populations, key=lambda node: node.name)
         buffers = [(node.max_outgoing_delay, node.size) for node in nodes if node.max_outgoing_delay]
-        check_carry(self, state["populations"], buffers, batch)
+        if batch is not None:
+            check_carry(self, state["populations"], buffers, batch)
+        elif buffers:
+            check_old_carry(self, state["populations"], buffers)
 
     def initialize_state(self, batch_size: int) -> ModuleState:
         """Buffers of zeros, and the transforms' carries."""
@@ -239,6 +249,7 @@ class PopulationGraph(StatefulModule):
 
     def reset_state(self, prev_state: ModuleState) -> ModuleState:
         """Buffers of zeros, and the transforms' carries reset."""
+        self._check_carry(prev_state, None)
         transforms = self._flow().transforms.values()
         return {
             "populations": jax.tree.map(jnp.zeros_like, prev_state["populations"]),

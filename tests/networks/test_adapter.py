@@ -12,8 +12,10 @@ from triax.networks import (
     LSTM,
     Dense,
     DistributionSampler,
+    LearnedConstant,
     Map,
     NormalTanhSampler,
+    Parallel,
     PPOAdapter,
     PPONetworkOutput,
     Sequential,
@@ -136,3 +138,43 @@ def test_sizes_may_be_tuples_spaces_and_trees():  # F59, F26
         make_mlp_actor_critic(3, 2, [8], [8], nnx.Rngs(0), "gellu")
     plain = make_mlp_actor_critic(3, gym.spaces.Discrete(4), [8], [8], nnx.Rngs(0), normalize_obs=False)
     assert isinstance(plain.children["action"].layers[-1], DistributionSampler)  # pyright: ignore
+
+
+@pytest.mark.parametrize("action", [2, gym.spaces.Box(np.float32([[-1, 0]]), np.float32([[1, 5]]))], ids=["int", "box"])
+def test_a_spread_that_depends_on_no_observation_is_trained_with_the_rest(action):  # F30
+    net = make_mlp_actor_critic(3, action, [8], [8], nnx.Rngs(0), head_scale=1.0, independent_std=True)
+    graphdef, params, rest = nnx.split(net, nnx.Param, ...)
+    state, obs = net.initialize_state(4), normals(0, 4, 3)
+
+    def step(params):
+        out = nnx.merge(graphdef, params, rest, copy=True)(state, obs)
+        leaves = {path[-1].key: leaf for path, leaf in jax.tree.leaves_with_path(out.metrics)}
+        found = [leaves[key].reshape(4, 2) for key in ("mu", "sigma", "logvar") if key in leaves]
+        return out.output.loglikelihoods.sum(), found
+
+    (_, (means, spread)), gradient = jax.value_and_grad(step, has_aux=True)(params)
+    assert np.all(spread == spread[:1]) and np.all(means[0] != means[1])
+    (path,) = [path for path, _ in nnx.to_flat_state(params) if path[-1] == "value"]  # of the constant
+    assert np.all(dict(nnx.to_flat_state(gradient))[path][...] != 0)
+    (constant,) = [module for _, module in nnx.iter_modules(net) if isinstance(module, LearnedConstant)]
+    constant.value[...] = jnp.array([0.0, 1.0])
+    _, (same_means, changed) = step(nnx.state(net, nnx.Param))
+    np.testing.assert_array_equal(changed != spread, [[False, True]] * 4)
+    np.testing.assert_array_equal(same_means, means)
+
+
+def test_a_constant_spread_needs_actions_with_a_spread_and_a_constant_a_batch():
+    with pytest.raises(ValueError, match=r"independent_std is for actions of an int or a box.*Discrete\(3\)"):
+        make_mlp_actor_critic(3, gym.spaces.Discrete(3), [8], [8], nnx.Rngs(0), independent_std=True)
+    with pytest.raises(ValueError, match=r"LearnedConstant: takes arrays \[batch, ...\]; got 1.0"):
+        LearnedConstant(2)((), 1.0)
+    np.testing.assert_array_equal(LearnedConstant(2, -1.5)((), {"a": jnp.ones((3, 4))}).output, jnp.full((3, 2), -1.5))
+
+
+def test_a_box_sampler_takes_a_constant_as_its_variance():  # F30
+    head = Parallel(mu=Dense(3, 2, RNGS), logvar=LearnedConstant(2, -2.0))
+    net = Sequential([head, DistributionSampler(gym.spaces.Box(-1, 1, (2,)), RNGS)])
+    out = net(net.initialize_state(4), normals(0, 4, 3))
+    np.testing.assert_array_equal(
+        out.metrics["distribution_sampler_1"]["dist_params"]["logvar"], jnp.full((4, 2), -2.0)
+    )

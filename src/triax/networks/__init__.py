@@ -8,7 +8,7 @@ from triax.networks.convolution import conv_general_dilated
 from triax.networks.delay import Delay
 from triax.networks.distribution_sampler import DistributionSampler
 from triax.networks.factories import make_mlp, make_mlp_actor_critic, make_mlp_layers
-from triax.networks.feedforward import Conv, Dense
+from triax.networks.feedforward import Conv, Dense, LearnedConstant
 from triax.networks.frame_stack import FrameStack
 from triax.networks.graph import Connection, Population, PopulationGraph
 from triax.networks.haiku_layer import HaikuLayer
@@ -53,6 +53,7 @@ __all__ = [
     "HaikuLayer",
     "JaxDataclass",
     "LSTMCarry",
+    "LearnedConstant",
     "Map",
     "Merge",
     "MinGRU",

@@ -12,9 +12,9 @@ from triax.core.keys import fold_name
 from triax.core.numbers import check_count, check_number
 from triax.networks.adapter import PPOAdapter
 from triax.networks.arguments import Activation, as_activation, check_rngs
-from triax.networks.containers import Sequential
+from triax.networks.containers import Parallel, Sequential
 from triax.networks.distribution_sampler import DistributionSampler
-from triax.networks.feedforward import Dense
+from triax.networks.feedforward import Dense, LearnedConstant
 from triax.networks.normalizer import Normalizer, example_of
 from triax.networks.reshaping import Flattener
 from triax.networks.samplers import ActionSampler, NormalTanhSampler
@@ -79,6 +79,7 @@ def make_mlp_actor_critic(  # noqa: PLR0913 (the contract's)
     std_scale: float = 1.0,
     *,
     head_scale: float = 0.01,
+    independent_std: bool = False,
 ) -> Sequential | PPOAdapter:
     """An actor and a critic without shared layers, behind a :class:`Normalizer` if ``normalize_obs``.
 
@@ -89,8 +90,9 @@ def make_mlp_actor_critic(  # noqa: PLR0913 (the contract's)
 
     Kernels are uniform, of variance ``initializer_scale / fan_in``, biases zero. The kernel of the actor's
     last layer is ``head_scale`` times that, so that the first policy hardly depends on the observation
-    (Andrychowicz et al. 2021, arXiv:2006.05990). Keys are derived from one draw of ``rngs.params`` and the
-    names of actor and critic.
+    (Andrychowicz et al. 2021, arXiv:2006.05990). With ``independent_std`` the spread of actions (an int or a box) is a
+    :class:`LearnedConstant` rather than a function of the observation. Keys are derived from one draw of
+    ``rngs.params`` and the names of actor and critic.
     """
     who = "make_mlp_actor_critic"
     check_rngs(who, "rngs", rngs)
@@ -104,6 +106,7 @@ def make_mlp_actor_critic(  # noqa: PLR0913 (the contract's)
     count = 0 if isinstance(action_size, gym.Space) else check_count(who, "action_size", action_size)
     sampler = _sampler(action_size, rngs, entropy_weight, min_std, std_scale)
     outputs = sampler.num_params if isinstance(sampler, DistributionSampler) else 2 * count
+    outputs = _num_means(action_size, outputs) if independent_std else outputs
     root = rngs.params()
 
     def mlp(name: str, hidden: Sequence[int], out: int, last_scale: float) -> list[Dense]:
@@ -112,8 +115,9 @@ def make_mlp_actor_critic(  # noqa: PLR0913 (the contract's)
         body = _layers(sizes[:-1], own, activation, True, {"kernel_init": _uniform(initializer_scale)})
         return [*body, Dense(sizes[-2], out, own, kernel_init=_uniform(initializer_scale * last_scale**2))]
 
-    actor = Sequential([*mlp("actor", actor_hidden_sizes, outputs, head_scale), sampler])
-    adapter = PPOAdapter(actor, Sequential(mlp("critic", critic_hidden_sizes, 1, 1.0)))
+    *body, head = mlp("actor", actor_hidden_sizes, outputs, head_scale)
+    ends = _with_constant_std(head, action_size) if independent_std else [head]
+    adapter = PPOAdapter(Sequential([*body, *ends, sampler]), Sequential(mlp("critic", critic_hidden_sizes, 1, 1.0)))
     is_flat = isinstance(example, jax.ShapeDtypeStruct) and len(example.shape) == 1
     before = [Normalizer(obs_size)] * normalize_obs + [Flattener()] * (not is_flat)
     return Sequential([*before, adapter]) if before else adapter
@@ -125,6 +129,21 @@ def _sampler(
     if isinstance(action, gym.Space):
         return DistributionSampler(action, rngs, entropy_weight)
     return NormalTanhSampler(rngs, entropy_weight, min_std, std_scale)
+
+
+def _num_means(action: int | gym.Space, num_params: int) -> int:
+    if isinstance(action, gym.Space) and not isinstance(action, gym.spaces.Box):
+        raise ValueError(
+            "make_mlp_actor_critic: independent_std is for actions of an int or a box, which have a spread; got "
+            f"{action}."
+        )
+    return num_params // 2
+
+
+def _with_constant_std(means: Dense, action: int | gym.Space) -> list[Any]:
+    """Trained constants beside the means, in the order of the sampler's parameters, which is that of the names."""
+    mean, spread = ("mu", "logvar") if isinstance(action, gym.Space) else ("mean", "std")
+    return [Parallel({mean: means, spread: LearnedConstant(means.out_features)}), Flattener()]
 
 
 def _sizes(who: str, name: str, sizes: Any, *, fewest: int = 0) -> list[int]:

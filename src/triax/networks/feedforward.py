@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 
-from triax.core.numbers import check_count
+from triax.core.numbers import check_count, check_number
 from triax.networks.arguments import Activation, as_activation, check_layer
 from triax.networks.convolution import conv_general_dilated
 from triax.networks.inputs import as_float, check_array, check_features
@@ -45,6 +46,28 @@ class Dense(StatefulModule):
         check_features(self, x, self.in_features)
         y = self.linear(jnp.asarray(x))
         return plain(y if self.activation is None else self.activation(y))
+
+
+class LearnedConstant(StatefulModule):
+    """``[batch, ...] -> [batch, size]``: the same trained numbers for every input, ``initial_value`` at first.
+
+    For a spread that does not depend on the observation:
+    ``[Parallel(mean=Dense(64, n, rngs), std=LearnedConstant(n)), Flattener(), NormalTanhSampler(rngs, 0.01)]``;
+    a :class:`DistributionSampler` of a box takes ``Parallel(mu=..., logvar=LearnedConstant(n))``. Raises ``ValueError``
+    for inputs without batch axis.
+    """
+
+    def __init__(self, size: int, initial_value: float | int = 0.0):
+        self.out_features = check_count("LearnedConstant", "size", size)
+        initial_value = check_number("LearnedConstant", "initial_value", initial_value)
+        self.value = nnx.Param(jnp.full(self.out_features, initial_value, jnp.float32))
+
+    def __call__(self, state: ModuleState, x: Any, rollout_extras: Any = None) -> StatefulModuleOutput:
+        """One step."""
+        leaves = jax.tree.leaves(x)
+        if not leaves or not np.shape(leaves[0]):
+            raise ValueError(f"LearnedConstant: takes arrays [batch, ...]; got {x!r}, without a batch axis.")
+        return plain(jnp.broadcast_to(self.value[...], (np.shape(leaves[0])[0], self.out_features)))
 
 
 class Conv(StatefulModule):

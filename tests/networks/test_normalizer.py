@@ -1,13 +1,14 @@
 """Normalizer against NumPy in float64."""
 
 from collections import OrderedDict
+from typing import NamedTuple
 
 import gymnasium as gym
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from flax import nnx
+from flax import nnx, struct
 
 from triax.networks import Delay, Normalizer, NormalizerStatistics, Sequential, SizeError
 
@@ -110,6 +111,59 @@ def test_takes_any_pytree_of_shapes():  # F23
     np.testing.assert_allclose(normalizer.mean["nested"][1], np.asarray(x["nested"][1]).mean(), rtol=1e-5)
     out = normalizer((), jax.tree.map(lambda leaf: leaf[0], x))
     assert out.output["image"].dtype == jnp.float32 and out.rollout_extras["image"].dtype == jnp.uint8
+
+
+class Pair(NamedTuple):
+    left: object
+    right: object
+
+
+@struct.dataclass
+class Body:
+    arm: object
+    leg: object
+
+
+ODD_TREES = {
+    "paths of one text": ({"a/b": 1, "a": {"b": 2, "b/c": 3}, "value": 4}, [(2,), (3,), (1,), (4,)]),
+    "nothing as a key": ({"": 1, "value": 2}, [(1,), (2,)]),
+    "many": ([{"0/x": i, "0": {"x": 1}} for i in range(1, 12)], [n for i in range(1, 12) for n in ((1,), (i,))]),
+    "names of methods": ({"items": 1, "keys": 2, "mean": 3}, [(1,), (2,), (3,)]),
+    "a named tuple of shapes": (Pair((3,), (2, 2)), [(3,), (2, 2)]),
+    "a named tuple of sizes": (Pair(3, 4), [(3,), (4,)]),
+    "a dataclass": (Body(Pair(2, OrderedDict(x=(2, 1))), {"n": None, "m": np.int64(3)}), [(2,), (2, 1), (3,)]),
+    "a list": ([3, [2, 2], (Body(1, 5), [4])], [(3,), (2, 2), (1,), (5,), (4,)]),
+}
+"""Shapes, and those of the leaves in the order of the tree."""
+
+
+@pytest.mark.parametrize("name", list(ODD_TREES))
+def test_each_leaf_of_any_pytree_has_statistics_of_its_own(name):  # F23
+    shape, shapes = ODD_TREES[name]
+    normalizer = Normalizer(shape)
+    assert [leaf.shape for leaf in jax.tree.leaves(normalizer.mean)] == shapes
+    structure = jax.tree.structure(normalizer.mean)
+    leaves = [normals(i, 5, 4, *leaf.shape) + 10 * i for i, leaf in enumerate(jax.tree.leaves(normalizer.mean))]
+    normalizer = fed(normalizer, structure.unflatten(leaves))
+    assert len(set(normalizer.names)) == len(leaves)
+    out = normalizer((), structure.unflatten([leaf[0] for leaf in leaves]))
+    means, outputs = jax.tree.leaves(normalizer.mean), jax.tree.leaves(out.output)
+    assert jax.tree.structure(out.output) == jax.tree.structure(out.rollout_extras) == structure
+    for leaf, mean, y in zip(leaves, means, outputs, strict=True):
+        rows = np.asarray(leaf, np.float64).reshape(20, *mean.shape)
+        np.testing.assert_allclose(mean, rows.mean(0), rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(y, (rows[:4] - rows.mean(0)) / rows.std(0), rtol=1e-3, atol=1e-4)
+
+
+def test_statistics_of_trees_with_odd_names_survive_a_split():
+    shape, _ = ODD_TREES["paths of one text"]
+    normalizer = fed(Normalizer(shape), jax.tree.map(lambda n: normals(n, 3, 2, n), shape))
+    graphdef, variables = nnx.split(normalizer)
+    fresh = nnx.state(Normalizer(shape))
+    nnx.replace_by_pure_dict(fresh, nnx.to_pure_dict(variables))
+    again = nnx.merge(graphdef, fresh)
+    jax.tree.map(np.testing.assert_array_equal, again.mean, normalizer.mean)
+    assert again.counter == 6
 
 
 def test_takes_spaces_of_boxes():  # F23

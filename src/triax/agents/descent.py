@@ -120,20 +120,32 @@ def _is_small(tree: PyTree) -> bool:
     return sum(leaf.size for leaf in jax.tree.leaves(tree)) <= LARGEST_PACKED
 
 
+def packing(optimizer: optax.GradientTransformation) -> optax.GradientTransformation:
+    """The optimizer on weights laid out as :func:`packed` says; as ``optax.flatten``, but for small ones only."""
+
+    def init(params: PyTree) -> PyTree:
+        return optimizer.init(packed(params))
+
+    def update(updates: PyTree, state: PyTree, params: PyTree = None) -> tuple[PyTree, PyTree]:
+        directions, state = optimizer.update(packed(updates), state, None if params is None else packed(params))
+        return unpacked(directions, updates), state
+
+    return optax.GradientTransformation(init, update)
+
+
 def swept_adam(max_grad_norm: float) -> optax.GradientTransformation:
     """Adam for a ``Learner``, with the state ``(moments, step size)``; moments are laid out as :func:`packed` says.
 
     The step size is 0 until the agent puts one in, so that it may be swept. Gradients are scaled down to the norm.
     """
-    direction = optax.chain(optax.clip_by_global_norm(max_grad_norm), optax.scale_by_adam())
+    direction = packing(optax.chain(optax.clip_by_global_norm(max_grad_norm), optax.scale_by_adam()))
 
     def init(params: PyTree) -> tuple[PyTree, Array]:
-        return direction.init(packed(params)), jnp.zeros((), jnp.float32)
+        return direction.init(params), jnp.zeros((), jnp.float32)
 
     def update(updates: PyTree, state: Any, params: PyTree = None) -> tuple[PyTree, tuple[PyTree, Array]]:
         moments, rate = state
-        directions, moments = direction.update(packed(updates), moments)
-        directions = jax.tree.map(lambda leaf: -rate * leaf, directions)
-        return unpacked(directions, updates), (moments, rate)
+        directions, moments = direction.update(updates, moments)
+        return jax.tree.map(lambda leaf: -rate * leaf, directions), (moments, rate)
 
     return optax.GradientTransformation(init, update)

@@ -11,6 +11,7 @@ from gymnasium.spaces import Discrete
 from jaxtyping import PyTree
 
 from triax.agents.default_networks import ActionValues
+from triax.agents.descent import packing
 from triax.agents.description import describe_config
 from triax.core.env_arguments import refuse_unmade_env
 from triax.core.keys import KeyStream
@@ -148,10 +149,10 @@ class DQN:
 
     def _learn(self) -> dict[str, Any]:
         batch = self.buffer.sample(self.config.batch_size)
-        metrics, td_error = self.rule.update(batch, return_td_error=True)
+        target = self.q_targ, self.config.tau
+        metrics, td_error = self.rule.update(batch, return_td_error=True, soft_update=target)
         if isinstance(self.buffer, PrioritizedReplayBuffer):
             self.buffer.update(batch.idx, td_error)
-        self.q_targ.soft_update(self.q, self.config.tau)
         return metrics
 
     def weights(self) -> PyTree:
@@ -234,4 +235,4 @@ def _optimizer(config: DQNConfig, total_steps: int) -> optax.GradientTransformat
     learning_rate = optax.linear_schedule(
         config.learning_rate, 0.1 * config.learning_rate, max(1, total_steps // config.update_every)
     )
-    return optax.chain(optax.clip_by_global_norm(config.max_grad_norm), optax.adam(learning_rate))
+    return packing(optax.chain(optax.clip_by_global_norm(config.max_grad_norm), optax.adam(learning_rate)))

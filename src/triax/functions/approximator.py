@@ -151,6 +151,7 @@ class Approximator(Sealed):
     def put_weights(self, params: Any, function_state: Any) -> None:
         """Store what a jitted call returned; unchecked, since it has the structure of what went in."""
         self._params, self._function_state = params, function_state
+        self._exposed = False
 
     def export_weights(self, trained: Any) -> PyTree:
         """``(params, function_state)`` as an input of a step that donates those of ``trained``.
@@ -290,15 +291,15 @@ class Approximator(Sealed):
             TypeError: ``other`` is of another class or has other weights.
             ValueError: ``tau`` is outside [0, 1].
         """
-        self._check_soft_update(other, tau)
+        self.check_soft_update(other, tau)
         with WEIGHTS_LOCK:
             for f in (self, other):
                 f.raise_if_lost()
             mine, theirs = ((f._params, f._function_state) for f in (self, other))
-            self._params, self._function_state = interpolate(mine, theirs, float(tau))
-            self._exposed = False
+            self.put_weights(*interpolate(mine, theirs, float(tau)))
 
-    def _check_soft_update(self, other: Any, tau: Number) -> None:
+    def check_soft_update(self, other: Any, tau: Number) -> None:
+        """Refuse what :meth:`soft_update` refuses, but for weights that do not fit, which shows when they are mixed."""
         name = type(self).__name__
         if not isinstance(other, type(self)):
             raise TypeError(f"{name}.soft_update: other must be a {name}; got {type(other).__name__}.")

@@ -175,7 +175,7 @@ class SuccessorStateQ(Q):
 
     def soft_update(self, other: Any, tau: Number) -> None:
         """Move each part towards the same part of ``other``; ``gamma`` stays."""
-        self._check_soft_update(other, tau)
+        self.check_soft_update(other, tau)
         pairs = [(self.v, other.v), (self.p, other.p), (self.r, other.r)]
         with WEIGHTS_LOCK:
             self.raise_if_lost()
@@ -186,7 +186,6 @@ class SuccessorStateQ(Q):
             ]
             for (part, _), weights in zip(pairs, moved, strict=True):
                 part.put_weights(*weights)
-                part._exposed = False
 
     def _facts(self) -> list[str]:
         return [f"gamma={self.gamma:g}"]

@@ -140,7 +140,7 @@ class ValueBasedPolicy(StochasticStateFunction):
 
     def soft_update(self, other: Any, tau: Number) -> None:
         """Move the weights of ``q``, and the number, towards those of ``other``."""
-        self._check_soft_update(other, tau)
+        self.check_soft_update(other, tau)
         self.q.soft_update(other.q, tau)
         self._set_number((1 - tau) * self._number + tau * other._number)
 

@@ -12,18 +12,20 @@ import numpy as np
 import optax
 from jaxtyping import Array, PyTree
 
-from triax.core.keys import Draw, Key, KeyStream, fold_name, make_key, seed_or_entropy
+from triax.core.keys import Key, KeyStream, fold_name, make_key, seed_or_entropy
 from triax.core.pickling import refuse_pickle
 from triax.core.sealed import Sealed
 from triax.core.trees import copy_arrays, describe_difference, strongly_typed
 from triax.functions import Approximator
 from triax.functions.weights_lock import WEIGHTS_LOCK
-from triax.learning.batches import EncodedBatch, check_weight_clip
+from triax.learning.batches import check_weight_clip
 from triax.learning.contexts import Places, replace_parts
 from triax.learning.failures import discard, lost_in_step, non_finite_step, raise_if_lost
 from triax.learning.learner import Learner, LossOutput, Step, make_learner
 from triax.learning.optimizer_state import OptimizerState
 from triax.learning.printing import describe_optimizer, describe_trained
+from triax.learning.shell_calls import applied, stepped, unpacked
+from triax.learning.soft_updates import weights_to_move
 
 DEFAULT_LEARNING_RATE = 1e-3
 
@@ -186,20 +188,22 @@ class Updater(Sealed):
 
     # ------------------------------------------------------------------ steps
 
-    def _update(self, transition_batch: Any) -> tuple[dict[str, Any], Any]:
-        """One step in place: ``(metrics, per-sample report)``, on the device."""
+    def _update(self, transition_batch: Any, soft_update: Any = None) -> tuple[dict[str, Any], Any]:
+        """One step in place, and one of a target towards what it leaves: ``(metrics, per-sample report)``."""
         batch = self._encode(transition_batch)
-        call = self._jit("step", lambda: partial(_unpacked, self.learner.step), donate_argnums=(1, 2, 3))
+        call = self._jit("step", lambda: partial(stepped, self.learner.step), donate_argnums=(1, 2, 3))
         with WEIGHTS_LOCK:
-            context = self._context()
-            step = self._train(lambda *held: call(self._keys.draw(), *held, context, batch), context)
+            context, following = self._context(), weights_to_move(self._name, soft_update, self._trained)
+            step, moved = self._train(lambda *held: call(self._keys.draw(), *held, context, batch, following), context)
+            if soft_update is not None:
+                soft_update[0].put_weights(*moved)
         return step.metrics, step.per_sample
 
-    def _train(self, call: Callable[..., Step], context: PyTree = None) -> Step:
-        """``call(params, function_state, optimizer_state)``, which takes them over; what it gives replaces them."""
+    def _train(self, call: Callable[..., tuple[Step, Any]], context: PyTree = None) -> tuple[Step, Any]:
+        """``call(params, function_state, optimizer_state)``, which takes them over; its step replaces them."""
         self.raise_if_not_finite()  # waits for the last step, which may have run meanwhile
         try:
-            step = call(*self._trained.take_weights(), self._optimizer_state.take())
+            step, more = call(*self._trained.take_weights(), self._optimizer_state.take())
             self._trained.put_weights(step.params, step.function_state)
             self._optimizer_state.put(step.optimizer_state)
         except BaseException as error:
@@ -207,14 +211,14 @@ class Updater(Sealed):
             raise
         self._num_steps += 1
         self._pending = step.finite
-        return step
+        return step, more
 
     def _evaluate(self, name: str, function: Callable, transition_batch: Any) -> Any:
         """``function(params, function_state, rng, context, batch)`` in one jitted call; nothing is changed."""
         return self._evaluate_encoded(name, function, self._encode(transition_batch))
 
     def _evaluate_encoded(self, name: str, function: Callable, batch: Any) -> Any:
-        call, trained = self._jit(name, lambda: partial(_unpacked, function)), self._trained
+        call, trained = self._jit(name, lambda: partial(unpacked, function)), self._trained
         with WEIGHTS_LOCK:
             self.raise_if_not_finite()
             context = self._context()
@@ -255,7 +259,7 @@ class Updater(Sealed):
             if difference is not None:
                 raise TypeError(f"{self._name}.apply_grads: {name} does not fit: {difference}")
         grads, function_state = strongly_typed((grads, function_state))
-        call = self._jit("apply", lambda: partial(_applied, self.learner.apply), donate_argnums=(0, 1, 2))
+        call = self._jit("apply", lambda: partial(applied, self.learner.apply), donate_argnums=(0, 1, 2))
         with WEIGHTS_LOCK:
             self._train(lambda *held: call(*held, grads, function_state))
 
@@ -327,19 +331,3 @@ class Updater(Sealed):
     @property
     def _name(self) -> str:
         return type(self).__name__
-
-
-def _unpacked(function: Callable, draw: Draw, *args: Any) -> Any:
-    """``function(*weights, rng, context, batch)`` from what a shell hands to a jitted call."""
-    *weights, context, batch = args
-    batch = jax.tree.map(lambda x: x.decode() if _is_encoded(x) else x, batch, is_leaf=_is_encoded)
-    return function(*weights, jax.random.fold_in(*draw), context, batch)
-
-
-def _applied(apply: Callable, *args: Any) -> Step:
-    params, function_state, optimizer_state, finite = apply(*args)
-    return Step(params, function_state, optimizer_state, {}, None, finite)
-
-
-def _is_encoded(x: Any) -> bool:
-    return isinstance(x, EncodedBatch)

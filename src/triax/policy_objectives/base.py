@@ -180,7 +180,7 @@ class PolicyObjective(Updater):
             Adv = Adv.reshape(-1)  # rows, as of the batch
         return Adv if Adv.dtype == np.float32 else Adv.astype(np.float32)
 
-    def update(self, transition_batch: Any, Adv: Any = None) -> dict[str, Any]:
+    def update(self, transition_batch: Any, Adv: Any = None, *, soft_update: Any = None) -> dict[str, Any]:
         """Train in place on one batch; the metrics, on the device.
 
         Metrics: ``<Class>/loss``, ``/loss_bare`` (without regularizer), ``/kl_div_old`` (the estimate
@@ -189,14 +189,16 @@ class PolicyObjective(Updater):
         Args:
             transition_batch: a ``TransitionBatch``, or a ``Trajectory`` for a policy with memory.
             Adv: advantages ``[batch]``; ``[time - burn_in, batch]`` for a trajectory. Likelihood objectives need it.
+            soft_update: ``(pi_targ, tau)`` then moves a target policy towards ``pi``, as
+                ``pi_targ.soft_update(pi, tau)`` would, in the same compiled call.
 
         Raises:
-            TypeError: there is no ``Adv``.
+            TypeError: there is no ``Adv``; ``soft_update`` is no such pair, or the target is of another class or form.
             ValueError: the batch or ``Adv`` holds NaN, an action is outside the space, or shapes disagree; ``logP`` is
                 read (``REQUIRES_PROPENSITIES``) and all 0, though the policy is not that certain.
             NonFiniteError: the step before had gradients that are not finite; it was left out.
         """
-        return self._update((transition_batch, Adv))[0]
+        return self._update((transition_batch, Adv), soft_update)[0]
 
     def grads_and_metrics(self, transition_batch: Any, Adv: Any = None) -> tuple[PyTree, PyTree, dict[str, Any]]:
         """``(grads, function_state, metrics)`` of a batch; nothing is trained."""

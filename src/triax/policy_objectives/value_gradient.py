@@ -88,9 +88,9 @@ class ValueGradient(PolicyObjective):
     def _checked_advantage(self, Adv: Any, shape: tuple[int, ...]) -> None:
         return None
 
-    def update(self, transition_batch: Any, Adv: Any = None) -> dict[str, Any]:
+    def update(self, transition_batch: Any, Adv: Any = None, *, soft_update: Any = None) -> dict[str, Any]:
         """Train in place on the batch's states; the metrics, on the device. ``Adv`` is ignored."""
-        return super().update(transition_batch, None)
+        return super().update(transition_batch, None, soft_update=soft_update)
 
     def grads_and_metrics(self, transition_batch: Any, Adv: Any = None) -> tuple[PyTree, PyTree, dict[str, Any]]:
         """``(grads, function_state, metrics)`` of a batch; nothing is trained."""

@@ -226,8 +226,11 @@ class TDRule(Updater):
     def _encode(self, transition_batch: Any) -> EncodedBatch:
         return self._encoder(transition_batch)
 
-    def update(self, transition_batch: Any, return_td_error: bool = False) -> Any:
+    def update(self, transition_batch: Any, return_td_error: bool = False, *, soft_update: Any = None) -> Any:
         """Train in place on one batch: the metrics, or ``(metrics, td_error)``; all on the device.
+
+        ``soft_update=(q_targ, tau)`` then moves a target network towards the trained function, as
+        ``q_targ.soft_update(q, tau)`` would, in the same compiled call.
 
         The TD error ``[batch]`` is minus the batch size times the gradient of the unweighted loss in the prediction,
         taken before the step: ``G - prediction`` for ``mse``, clipped to [-1, 1] for the default ``huber``; positive
@@ -238,10 +241,12 @@ class TDRule(Updater):
         ``/grads_norm``, and those of the regularizer.
 
         Raises:
-            ValueError: the batch holds NaN, an action outside the space, or leaves that disagree.
+            ValueError: the batch holds NaN, an action outside the space, or leaves that disagree; ``tau`` is outside
+                [0, 1].
+            TypeError: ``soft_update`` is no such pair, or the target is of another class or form.
             NonFiniteError: the step before had gradients that are not finite; it was left out.
         """
-        metrics, td_error = self._update(transition_batch)
+        metrics, td_error = self._update(transition_batch, soft_update)
         return (metrics, td_error) if return_td_error else metrics
 
     def grads_and_metrics(self, transition_batch: Any) -> tuple[PyTree, PyTree, Mapping[str, Any], Any]:

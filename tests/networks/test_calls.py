@@ -126,6 +126,71 @@ def test_an_error_inside_of_a_network_says_where():
     ]
 
 
+class NoReturn(Container):
+    def wire(self, run, x):
+        run("inner", x)
+
+
+@pytest.mark.parametrize("place", CALLS.values(), ids=list(CALLS))
+def test_a_wire_without_return_is_refused_by_the_name_of_its_container(place):
+    net = place(NoReturn(inner=LSTM(2, 2, RNGS)))
+    with pytest.raises(TypeError, match=r"NoReturn: wire gave None\. Is its return missing\?"):
+        call(net)
+    with pytest.raises(TypeError, match="NoReturn: wire gave None"):
+        net.unroll(net.initialize_state(3), jnp.ones((4, 3, 2)), jnp.zeros((4, 3), bool))
+
+
+def test_a_wire_that_loses_the_batch_is_refused_by_the_name_of_its_container():
+    class Mean(Container):
+        def wire(self, run, x):
+            return run("inner", x).mean(axis=0)
+
+    net = Mean(inner=LSTM(2, 2, RNGS))
+    with pytest.raises(ValueError, match=r"Mean: in wire, .* \[batch, ...\] with batch = 12 here .*; got shape \[2\]"):
+        net.unroll(net.initialize_state(3), jnp.ones((4, 3, 2)), jnp.zeros((4, 3), bool))
+
+
+@pytest.mark.parametrize("place", CALLS.values(), ids=list(CALLS))
+def test_a_sequence_of_a_module_that_returns_something_else_is_refused_by_its_name(place):
+    net = place(Bare())
+    with pytest.raises(TypeError, match="Bare: a call must return a StatefulModuleOutput; got"):
+        net.unroll(net.initialize_state(3), jnp.ones((4, 3, 2)), jnp.zeros((4, 3), bool))
+
+
+@pytest.mark.parametrize(
+    ("reset", "message"),
+    [
+        (lambda s: s["h"], r"not expected, got float32\[3,2\]"),
+        (lambda s: None, r"missing, expected float32\[3,2\]"),
+        (lambda s: {**s, "h": s["h"][0]}, r"expected float32\[3,2\], got float32\[2\]"),
+        (lambda s: {**s, "n": s["n"] * 1.0}, r"expected int32\[3\], got float32\[3\]"),
+    ],
+    ids=["part", "nothing", "shape", "dtype"],
+)
+def test_a_reset_that_gives_another_carry_is_refused_by_the_name_of_its_module(reset, message):
+    class Resets(Remembers):
+        def reset_state(self, prev_state):
+            return reset(prev_state)
+
+    net = Resets(lambda state: state)
+    state = net.initialize_state(3)
+    error = rf"Resets.reset_state: what it gives must have the tree(.|\n)*{message}"
+    with pytest.raises(ValueError, match=error):
+        net.reset_state(state)
+    with pytest.raises(ValueError, match=error):
+        net.unroll(state, jnp.ones((4, 3, 2)), jnp.zeros((4, 3), bool))
+
+
+def test_an_error_in_a_reset_says_of_which_carry():
+    class Misspelt(Remembers):
+        def reset_state(self, prev_state):
+            return {"h": prev_state["hh"]}
+
+    with pytest.raises(KeyError, match="hh") as caught:
+        Misspelt(lambda state: state).reset_state({"h": jnp.ones(2), "n": jnp.ones(())})
+    assert caught.value.__notes__ == ["In Misspelt.reset_state, of the carry {'h': array, 'n': array}."]
+
+
 class Forgetful(Container):
     def __init__(self, inner):
         self.inner = inner

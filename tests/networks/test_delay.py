@@ -1,5 +1,6 @@
 """Delay: a deque per environment is the oracle."""
 
+import re
 from collections import deque
 
 import jax
@@ -140,3 +141,39 @@ def test_refuses_a_sample_of_nothing_and_initial_values_that_overflow():
     with pytest.raises(TypeError, match=r"1e\+300 does not fit into float32"):
         Delay(jnp.zeros(2), 1, initial_value=1e300)
     assert np.isnan(Delay(0.0, 1, initial_value=float("nan")).initialize_state(1)["buffer"]).all()
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype"),
+    [
+        *[(value, jnp.float16) for value in (1e6, -1e6, 70000, 1e-10)],
+        (1e39, jnp.bfloat16),
+        (1e39, jnp.float32),
+        *[(value, jnp.uint8) for value in (300, 256, -1, 0.5, float("nan"), float("inf"))],
+        *[(value, jnp.int8) for value in (128, -129)],
+        *[(value, jnp.int32) for value in (0.5, 2**31, -(2**31) - 1, float("-inf"))],
+        *[(value, jnp.bool_) for value in (2, -1, 0.5)],
+    ],
+)
+def test_refuses_an_initial_value_that_would_be_another_number(value, dtype):  # F40
+    with pytest.raises(
+        TypeError, match=re.escape(f"the initial value {value!r} does not fit into {jnp.dtype(dtype)}.")
+    ):
+        Delay({"a": jnp.zeros(2), "b": jnp.zeros(2, dtype)}, 1, initial_value={"a": 0.0, "b": value})
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype"),
+    [
+        *[(value, jnp.float16) for value in (65504, -65504.0, 0.1, float("inf"), 0)],
+        *[(value, jnp.uint8) for value in (0, 255, 7.0, True)],
+        *[(value, jnp.int32) for value in (-(2**31), 2**31 - 1)],
+        *[(value, jnp.bool_) for value in (0, 1, True)],
+    ],
+)
+def test_takes_an_initial_value_that_the_dtype_holds_and_shows_it(value, dtype):
+    delay = Delay(jnp.zeros((), dtype), 2, initial_value=value)
+    xs = jnp.ones((4, 1), dtype)
+    out = delay.unroll(delay.initialize_state(1), xs, jnp.zeros((4, 1), bool).at[3].set(True)).output
+    assert out.dtype == dtype
+    np.testing.assert_array_equal(out[:, 0], np.asarray([value, value, 1, value]).astype(dtype))

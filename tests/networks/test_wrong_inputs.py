@@ -120,6 +120,17 @@ def test_what_is_no_carry_of_the_layer_is_refused_in_a_step_and_in_a_sequence(na
         net.unroll((), jnp.ones((3, 2, 4)), jnp.zeros((3, 2), bool))
 
 
+@pytest.mark.parametrize("name", list(MEMORIES))
+def test_what_is_no_carry_of_the_layer_is_refused_by_its_reset(name):
+    net = MEMORIES[name]()
+    first = jax.tree.leaves(net.initialize_state(2))[0]
+    for wrong in ((), {}, [first] * 5, {"c": first, "x": {"y": first}, "z": first, "a": first}):
+        with pytest.raises(ValueError, match=rf"{name}(.reset_state)?: .*"):
+            net.reset_state(wrong)
+    jax.eval_shape(net.reset_state, net.initialize_state(2))
+    jax.eval_shape(net.reset_state, jax.tree.map(lambda leaf: leaf[0], net.initialize_state(2)))
+
+
 @pytest.mark.parametrize("name", [name for name in MEMORIES if name != "Stochastic"])
 def test_a_sequence_with_an_axis_too_many_is_refused(name):
     net = MEMORIES[name]()

@@ -93,13 +93,21 @@ def as_numbers(tree):
     return jax.tree.map(one, tree)
 
 
+def stored(params, rest, opt_state, state):
+    """Leaves in order, as arrays that a checkpoint can hold."""
+    parts = {"params": params, "rest": rest, "opt_state": opt_state, "state": state}
+    return {name: [jnp.asarray(leaf) for leaf in jax.tree.leaves(as_numbers(part))] for name, part in parts.items()}
+
+
+OPTIMIZER = optax.adam(1e-2)
+
+
 @pytest.fixture(scope="module")
 def trained():
     """Two steps of training, and the state between them."""
-    optimizer = optax.adam(1e-2)
     graphdef, params, rest = nnx.split(NET, nnx.Param, ...)
-    step, traces = make_step(graphdef, optimizer)
-    start = params, rest, optimizer.init(params), PURE.initialize_state(BATCH)
+    step, traces = make_step(graphdef, OPTIMIZER)
+    start = params, rest, OPTIMIZER.init(params), PURE.initialize_state(BATCH)
     middle, _ = step(*start)
     end, value = step(*middle)
     return step, middle, end, value, len(traces)
@@ -116,20 +124,38 @@ def test_training_goes_on_bit_for_bit_from_plain_dicts(trained):
     jax.tree.map(np.testing.assert_array_equal, as_numbers(again), as_numbers(end))
 
 
-def test_training_goes_on_bit_for_bit_from_an_orbax_checkpoint(trained, tmp_path):
+def test_training_goes_on_bit_for_bit_from_an_orbax_checkpoint_with_the_state_of_the_optimizer(trained, tmp_path):
     step, (params, rest, opt_state, state), end, value, _ = trained
-    tree = {"params": nnx.to_pure_dict(params), "rest": nnx.to_pure_dict(rest), "state": state}
-    keys = jax.tree.map(lambda leaf: jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key), tree)
+    fresh_params, fresh_rest = nnx.split(everything(), nnx.Param, ...)[1:]
+    fresh_opt_state = OPTIMIZER.init(fresh_params)
+    tree = stored(params, rest, opt_state, state)
+    structs = jax.tree.map(jnp.zeros_like, stored(fresh_params, fresh_rest, fresh_opt_state, state))
     with ocp.StandardCheckpointer() as checkpointer:
-        checkpointer.save(tmp_path / "net", jax.tree.map(jnp.asarray, as_numbers(tree)))
+        checkpointer.save(tmp_path / "net", tree)
     with ocp.StandardCheckpointer() as checkpointer:
-        loaded = checkpointer.restore(tmp_path / "net", jax.tree.map(jnp.zeros_like, as_numbers(tree)))
-    loaded = jax.tree.map(lambda k, x: jax.random.wrap_key_data(jnp.asarray(x)) if k else jnp.asarray(x), keys, loaded)
-    nnx.replace_by_pure_dict(params, loaded["params"])
-    nnx.replace_by_pure_dict(rest, loaded["rest"])
-    again, value_again = step(params, rest, opt_state, loaded["state"])
+        loaded = checkpointer.restore(tmp_path / "net", structs)
+    moments = [leaf for leaf in jax.tree.leaves(loaded["opt_state"]) if leaf.ndim]
+    assert moments and int(loaded["opt_state"][0]) == 1  # Adam counts its steps first
+    assert any(np.any(np.asarray(leaf) != 0) for leaf in moments)
+
+    def as_before(like, numbers):
+        leaves, treedef = jax.tree.flatten(like)
+        is_key = [jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) for leaf in leaves]
+        numbers = [jnp.asarray(leaf) for leaf in numbers]
+        pairs = zip(is_key, numbers, strict=True)
+        return treedef.unflatten([jax.random.wrap_key_data(leaf) if key else leaf for key, leaf in pairs])
+
+    parts = {"params": fresh_params, "rest": fresh_rest, "opt_state": fresh_opt_state, "state": state}
+    again, value_again = step(*(as_before(like, loaded[name]) for name, like in parts.items()))
     assert value == value_again
     jax.tree.map(np.testing.assert_array_equal, as_numbers(again), as_numbers(end))
+
+
+def test_training_would_go_on_otherwise_without_the_state_of_the_optimizer(trained):
+    step, (params, rest, _, state), end, *_ = trained
+    (others, *_), _ = step(params, rest, OPTIMIZER.init(params), state)
+    pairs = zip(jax.tree.leaves(as_numbers(others)), jax.tree.leaves(as_numbers(end[0])), strict=True)
+    assert any(np.any(a != b) for a, b in pairs)
 
 
 def test_a_second_step_compiles_nothing(trained):  # F42

@@ -42,6 +42,8 @@ class ProportionalSearch:
         top = self._levels[-1][first:].copy()
         top[0] += self._cumulated[first]
         np.add.accumulate(top, out=self._cumulated[first + 1 :])
+        self._total = self._cumulated[-1]
+        self._below_total = np.nextafter(self._total, 0.0)
 
     def find(self, shares: Float[np.ndarray, " n"]) -> Int[np.ndarray, " n"]:
         """Leaves at which the cumulated share of the sum first exceeds ``shares``, each in [0, 1].
@@ -49,19 +51,18 @@ class ProportionalSearch:
         A leaf is exact up to rounding, which may pick one of value zero. Raises ``RuntimeError`` when the sum is not
         positive and finite.
         """
-        cumulated = self._cumulated
-        total = cumulated[-1]
+        cumulated, total = self._cumulated, self._total
         if not 0 < total < np.inf:
             raise RuntimeError(f"SumTree: the sum of the values must be positive and finite to sample; it is {total}")
         order = shares.argsort()  # in order, a binary search takes half the time
         mass = shares.take(order)
         mass *= total
-        np.minimum(mass, np.nextafter(total, 0.0), out=mass)
+        np.minimum(mass, self._below_total, out=mass)
         nodes = cumulated[1:].searchsorted(mass, side="right")
         if self._among_siblings:
             mass -= cumulated.take(nodes)
         for depth, among_siblings in enumerate(reversed(self._among_siblings), start=2):
-            children = (among_siblings.take(nodes, axis=0) > mass[:, None]).argmax(axis=1)
+            children = _count_reached(among_siblings.take(nodes, axis=0), mass)
             children += nodes * FANOUT
             if depth <= len(self._among_siblings):
                 left = among_siblings.ravel().take(children - 1)
@@ -70,6 +71,15 @@ class ProportionalSearch:
         found = np.empty_like(nodes)
         found[order] = nodes
         return found
+
+
+def _count_reached(sums: Float[np.ndarray, "n FANOUT"], mass: Float[np.ndarray, " n"]) -> Int[np.ndarray, " n"]:
+    """How many of the sums of each row its mass has reached, below ``FANOUT``."""
+    # Each truth value is a byte with one bit: counting bits of eight at once is twice as fast as any reduction over
+    # short rows, and so is comparing with a mass repeated, not broadcast.
+    reached = sums <= mass.repeat(FANOUT).reshape(sums.shape)
+    counts = np.bitwise_count(reached.view(np.uint64))
+    return np.add(counts[:, 0], counts[:, 1], dtype=np.int64)
 
 
 def exact_inverse_cdf(values: Float[np.ndarray, " m"], shares: Float[np.ndarray, " n"]) -> Int[np.ndarray, " n"]:

@@ -245,7 +245,7 @@ class SumTree(SegmentTree):
         shares = self._generator.random(n)
         if stratified:
             shares = (np.arange(n) + shares) / n
-        return self._find(shares)
+        return self.locate(shares)[0]
 
     def inverse_cdf(self, u: Any) -> Any:
         """The leaf at which the cumulated share of the sum first exceeds ``u``, a number or 1-d array.
@@ -256,16 +256,20 @@ class SumTree(SegmentTree):
         shares = np.asarray(u, np.float64)
         if shares.ndim > 1 or not np.all((shares >= 0) & (shares <= 1)):
             raise ValueError(f"SumTree.inverse_cdf: u must be a number or 1-d array in [0, 1]; got {u!r}")
-        found = self._find(np.atleast_1d(shares))
+        found, _ = self.locate(np.atleast_1d(shares))
         return found if shares.ndim else int(found[0])
 
-    def _find(self, shares: Float[np.ndarray, " n"]) -> Int[np.ndarray, " n"]:
+    def locate(self, shares: Float[np.ndarray, " n"]) -> tuple[Int[np.ndarray, " n"], Float[np.ndarray, " n"]]:
+        """As ``inverse_cdf`` of a vector in [0, 1], which is not checked: the leaves and their values."""
         self._refresh()
+        leaves = self._leaves
         found = self._search.find(shares)
-        empty = self._leaves.take(found) <= 0
-        if empty.any():
-            found[empty] = exact_inverse_cdf(self._leaves, shares[empty])
-        return found
+        values = leaves.take(found)
+        if not values.all():
+            empty = values <= 0
+            found[empty] = exact_inverse_cdf(leaves, shares[empty])
+            values = leaves.take(found)
+        return found, values
 
     def _refreshed(self, changed: list[Changed]) -> None:
         self._search.renew(changed)

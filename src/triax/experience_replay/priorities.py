@@ -61,8 +61,7 @@ class Priorities:
     def find(self, shares: Float[np.ndarray, " n"]) -> tuple[Int[np.ndarray, " n"], Float[np.ndarray, " n"]]:
         """The slots at these shares, in [0, 1), of the cumulated priorities, and their priorities."""
         self._catch_up()
-        slots = self._tree.inverse_cdf(shares)
-        return slots, self._tree.values.take(slots)
+        return self._tree.locate(shares)
 
     def clear(self) -> None:
         """Forget all errors, the largest so far too."""

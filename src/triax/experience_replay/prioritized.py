@@ -107,8 +107,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         if not self:
             raise EmptyBufferError(f"{_WHO}.sample: the buffer is empty")
         slots, priorities = self._priorities.find(self._rng.random(batch_size))
-        first = self._ring.first_id
-        batch = self._ring.rows(first + (slots - first) % self.capacity)
+        batch = self._ring.rows_in(slots)
         # N and the sum of all priorities cancel in the division by the maximum.
         weights = ((priorities / priorities.min()) ** -self._beta).astype(np.float32)
         batch.W = weights if batch.W is None else batch.W * weights

@@ -92,8 +92,16 @@ class Ring:
 
     def rows(self, ids: Int[np.ndarray, " n"]) -> Any:
         """The rows with these insertion numbers: a batch of fresh arrays, whose ``id_leaf`` is ``ids``."""
-        slots = ids % self.capacity
-        return self.gather(lambda _, column: column.take(slots, axis=0), ids)
+        return self._take(ids % self.capacity, ids)
+
+    def rows_in(self, slots: Int[np.ndarray, " n"]) -> Any:
+        """The rows in these slots, all of which are in use, as ``rows`` gives them."""
+        if self.num_appended <= self.capacity:
+            return self._take(slots, slots)
+        seam = self.num_appended % self.capacity  # from here on, slots are of the round before
+        ids = slots + (self.num_appended - seam)
+        ids -= (slots >= seam) * self.capacity
+        return self._take(slots, ids)
 
     def column(self, name: str) -> np.ndarray:
         """The rows of one leaf in all slots, by slot: not a copy, and without ``share_frames`` only."""
@@ -106,6 +114,9 @@ class Ring:
         for k, store in self._stores.items():
             leaves[k] = store.take(leaves[k])
         return self._format.unflatten(leaves, ids)
+
+    def _take(self, slots: Int[np.ndarray, " n"], ids: Int[np.ndarray, " n"]) -> Any:
+        return self.gather(lambda _, column: column.take(slots, axis=0), ids)
 
     def clear(self) -> None:
         """Drop all rows; insertion numbers go on."""

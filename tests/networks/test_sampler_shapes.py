@@ -36,8 +36,21 @@ def test_a_sample_that_would_be_broadcast_is_refused_in_a_replay(name):
             sampler((), params, wrong)
         who, message = type(sampler).__name__, str(caught.value)
         assert message.startswith(who) and wanted in message.split("; got")[0] and got in message.split("; got")[1]
-    with pytest.raises(ValueError, match="rollout_extras are the sample of this step"):
-        sampler.unroll((), params[None], jnp.zeros((1, 4), bool), jax.tree.map(lambda leaf: leaf[None, :1], sample))
+    for cut in (lambda leaf: leaf[None, :1], lambda leaf: leaf[None].repeat(2, 0)):  # of another batch, or length
+        with pytest.raises(ValueError, match=r"unroll: rollout_extras must start with \[time, batch\] = \[1, 4\]"):
+            sampler.unroll((), params[None], jnp.zeros((1, 4), bool), jax.tree.map(cut, sample))
+
+
+def test_parameters_that_would_be_broadcast_or_not_be_used_are_refused():
+    sampler, ones = SAMPLERS["box"](), jnp.ones((4, 2))
+    with pytest.raises(ValueError, match=r"all parameters must be of one batch; got .*'logvar': \[1, 2\]"):
+        sampler((), {"mu": ones, "logvar": ones[:1]})
+    for wrong in ({"mu": ones}, {"mu": ones, "sigma": ones}, {"mu": ones, "logvar": ones, "std": ones}):
+        with pytest.raises(ValueError, match=r"takes the parameters \{'logvar': array, 'mu': array\}, .*; got .*'mu'"):
+            sampler((), wrong)
+    nested = SAMPLERS["nested"]()
+    params = {"gear": {"logits": ones}, "arms": [{"mu": ones, "logvar": ones}]}  # a list for a tuple
+    assert nested((), params).output["log_likelihood"].shape == (4,)
 
 
 @pytest.mark.parametrize("shape", [(2, 1), (3,), (1, 3), (2, 2, 3), (2, 4), ()])

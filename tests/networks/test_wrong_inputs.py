@@ -31,6 +31,7 @@ from triax.networks import (
     Splitter,
     Stochastic,
     VariationalBottleneck,
+    reset_where,
 )
 
 RNGS = nnx.Rngs(0)
@@ -145,6 +146,13 @@ def test_a_missing_batch_axis_is_refused(name):
         net(net.initialize_state(1), jnp.ones(4))
 
 
+@pytest.mark.parametrize(("carried", "done"), [(3, 1), (1, 2), (2, 3)])
+def test_flags_of_another_batch_reset_nothing(carried, done):
+    net = LAYERS["LSTM"]()
+    with pytest.raises(ValueError, match=rf"done must be \[batch\] .*; got the shape \[{done}\], .*\[{carried}, 3\]"):
+        reset_where(net, net.initialize_state(carried), jnp.ones(done, bool))
+
+
 def test_the_message_for_a_missing_batch_axis_says_how_to_add_it():
     net = LSTM(4, 3, RNGS)
     with pytest.raises(ValueError, match=r"the batch \[\] it must be \[3\]. Is the batch axis of the input missing\?"):
@@ -182,7 +190,9 @@ def test_a_sample_of_another_batch_is_refused_in_a_replay():
     sampler, params = NormalTanhSampler(RNGS, 0.0), jnp.ones((2, 4))
     with pytest.raises(ValueError, match=r"rollout_extras are the sample of .* rollout, \[2, 2\]; got \[1, 2\]"):
         sampler((), params, jnp.ones((1, 2)))  # would be broadcast
-    with pytest.raises(ValueError, match=r"NormalTanhSampler: rollout_extras"):
+    with pytest.raises(
+        ValueError, match=r"NormalTanhSampler.unroll: rollout_extras must start with \[time, batch\] = \[1, 2\]"
+    ):
         sampler.unroll((), params[None], jnp.zeros((1, 2), bool), jnp.ones((1, 3, 2)))
 
 

@@ -13,6 +13,7 @@ from flax import nnx
 from jaxtyping import Array
 
 from triax.core.keys import Key
+from triax.core.tree_differences import describe_structure, named_leaves
 from triax.networks.arguments import check_coefficient
 from triax.networks.inputs import as_float, check_features
 from triax.networks.randomness import own_stream
@@ -107,6 +108,7 @@ class DistributionSampler(DrawingSampler):
     def _tree(self, x: Any) -> Any:
         """Side by side to a tree of parameters; trees pass."""
         if not jax.tree_util.all_leaves([x]):
+            self._check_tree(x)
             return jax.tree.map(as_float, x)
         check_features(self, x, self.num_params)
         x = as_float(x)
@@ -116,6 +118,17 @@ class DistributionSampler(DrawingSampler):
             leaves.append(x[..., start:stop].reshape(*x.shape[:-1], *shape))
             start = stop
         return jax.tree.unflatten(self.treedef, leaves)
+
+    def _check_tree(self, x: Any) -> None:
+        """Refuse parameters of another tree, or whose batches differ; the distribution checks their features."""
+        places, got = named_leaves(self.treedef.unflatten(range(len(self.shapes)))), named_leaves(x)
+        if set(places) != set(got):
+            wanted, came = describe_structure(self.treedef), describe_structure(x)
+            raise ValueError(f"DistributionSampler: takes the parameters {wanted}, or one array; got {came}.")
+        axes = {path: max(0, np.ndim(leaf) - len(self.shapes[places[path]])) for path, leaf in got.items()}
+        if len({np.shape(leaf)[: axes[path]] for path, leaf in got.items()}) > 1:
+            shapes = jax.tree.map(lambda leaf: list(np.shape(leaf)), x)
+            raise ValueError(f"DistributionSampler: all parameters must be of one batch; got the shapes {shapes}.")
 
 
 def apply_mask(params: Any, mask: Any) -> Any:

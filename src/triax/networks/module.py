@@ -4,6 +4,7 @@ import abc
 from typing import Any, ClassVar
 
 import jax
+import numpy as np
 from flax import nnx
 from jaxtyping import Array, Bool
 
@@ -103,5 +104,11 @@ class StatefulModule(nnx.Module, abc.ABC):
 
 
 def reset_where(module: StatefulModule, state: ModuleState, done: Bool[Array, " batch"]) -> ModuleState:
-    """``state`` with the carries of finished environments replaced by fresh ones."""
+    """``state`` with the carries of finished environments replaced by fresh ones; ``ValueError`` for another batch."""
+    for path, leaf in jax.tree_util.tree_leaves_with_path(state):
+        if np.shape(leaf)[: np.ndim(done)] != np.shape(done):  # would be broadcast
+            raise ValueError(
+                f"reset_where: done must be [batch] as the carry is; got the shape {list(np.shape(done))}, and "
+                f"the carry{jax.tree_util.keystr(path)} has {list(np.shape(leaf))}."
+            )
     return select(done, module.reset_state(state), state)

@@ -54,6 +54,13 @@ class DrawingSampler(ActionSampler):
     ) -> StatefulModuleOutput:
         """A sequence at once, with the keys that stepping would draw."""
         check_sequence(self, state, xs, resets)
+        for leaf in jax.tree.leaves(rollout_extras):
+            if jnp.shape(leaf)[:2] != resets.shape:
+                raise ValueError(
+                    f"{type(self).__name__}.unroll: rollout_extras must start with [time, batch] = "
+                    f"{list(resets.shape)}, as resets; got shape {list(jnp.shape(leaf))}. Are they those of another "
+                    "rollout?"
+                )
         return jax.vmap(self.act)(xs, rollout_extras, self._keys(resets.shape[0]))
 
     def _keys(self, steps: int) -> Array:

@@ -254,3 +254,20 @@ def test_an_input_without_a_key_takes_the_whole_observation():
         g(state, jnp.ones((2, 4)))
     with pytest.raises(ValueError, match=r"the whole observation .*; got a tree, .*'a'"):
         g(state, {"a": x})
+
+
+def test_extras_and_carries_of_another_graph_are_refused():
+    small, state = open_graph(), GRAPH.initialize_state(2)
+    small.finalize()
+    obs, other = jax.tree.map(lambda leaf: leaf[0, :2], observations(0)), {"connections": []}
+    for extras, got in ((other, r"with 10 connections; got 0"), ((), "got tuple"), ({"x": 1}, r"got \['x'\]")):
+        message = f"PopulationGraph: the rollout_extras must be those of a rollout of this graph.*{got}"
+        for use in (lambda e=extras: GRAPH(state, obs, e), lambda e=extras: GRAPH.update_statistics(e)):
+            with pytest.raises(ValueError, match=message):
+                use()
+        with pytest.raises(ValueError, match=message):
+            sequence = jax.tree.map(lambda leaf: leaf[:1, :2], observations(0))
+            GRAPH.unroll(state, sequence, jnp.zeros((1, 2), bool), extras)
+    with pytest.raises(ValueError, match=r"the carry must be like .*with 10 connections; got 0"):
+        GRAPH.reset_state(small.initialize_state(2))
+    GRAPH.update_statistics(GRAPH(state, obs).rollout_extras)

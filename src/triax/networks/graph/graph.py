@@ -211,6 +211,8 @@ class PopulationGraph(StatefulModule):
         if not batch:
             raise ValueError(f"PopulationGraph: takes arrays [batch, ...]; got {obs!r}, without a batch axis.")
         self._check_carry(state, batch)
+        if rollout_extras is not None:
+            self._check_extras(rollout_extras)
         return flow.step(state, obs, rollout_extras, *batch)
 
     def unroll(
@@ -221,17 +223,24 @@ class PopulationGraph(StatefulModule):
         if not resets.shape[0]:
             return super().unroll(state, xs, resets, rollout_extras)
         self._check_carry(state, resets.shape[1:])
+        if rollout_extras is not None:
+            self._check_extras(rollout_extras)
         return self._flow().sequence(state, xs, resets, rollout_extras)
 
+    def _check_entries(self, packed: Any, what: str, keys: set[str]) -> None:
+        """Refuse a carry or extras that are no dict with these keys, or of another number of connections."""
+        if not isinstance(packed, Mapping) or set(packed) != keys:
+            got = sorted(packed) if isinstance(packed, Mapping) else type(packed).__name__
+            raise ValueError(f"PopulationGraph: the {what}; got {got}.")
+        if len(packed["connections"]) != len(self.edges):
+            count = len(packed["connections"])
+            raise ValueError(f"PopulationGraph: the {what}, with {len(self.edges)} connections; got {count}.")
+
+    def _check_extras(self, extras: Any) -> None:
+        self._check_entries(extras, "rollout_extras must be those of a rollout of this graph", {"connections"})
+
     def _check_carry(self, state: ModuleState, batch: tuple[int, ...] | None) -> None:
-        if not isinstance(state, Mapping) or set(state) != {"populations", "connections"}:
-            got = sorted(state) if isinstance(state, Mapping) else type(state).__name__
-            raise ValueError(f"PopulationGraph: the carry must be like that of initialize_state(batch); got {got}.")
-        if len(state["connections"]) != len(self.edges):
-            raise ValueError(
-                f"PopulationGraph: the carry must be like that of initialize_state(batch), with {len(self.edges)} "
-                f"connections; got {len(state['connections'])}."
-            )
+        self._check_entries(state, "carry must be like that of initialize_state(batch)", {"populations", "connections"})
         nodes = sorted(self.populations, key=lambda node: node.name)
         buffers = [(node.max_outgoing_delay, node.size) for node in nodes if node.max_outgoing_delay]
         if batch is not None:
@@ -259,6 +268,7 @@ class PopulationGraph(StatefulModule):
     def update_statistics(self, rollout_extras: Any) -> None:
         """Each transform learns from its own extras."""
         transforms = self._flow().transforms.values()
+        self._check_extras(rollout_extras)
         for transform, extras in zip(transforms, rollout_extras["connections"], strict=True):
             transform.update_statistics(extras)
 

@@ -70,6 +70,14 @@ def test_shows_the_initial_value_for_exactly_k_steps_after_a_reset():
     np.testing.assert_array_equal(out, [-1, -1, 1, -1, -1, 4])
 
 
+def test_a_sequence_is_shifted_at_once_without_a_scan_or_a_scatter():  # F47
+    delay, xs = Delay(jnp.zeros(3), 4), normals(0, TIME, BATCH, 3)
+    state, resets = delay.initialize_state(BATCH), jnp.zeros((TIME, BATCH), bool)
+    jaxpr = jax.make_jaxpr(lambda xs: delay.unroll(state, xs, resets))(xs)
+    used = {equation.primitive.name for equation in jaxpr.eqns}
+    assert "cummax" in used and not used & {"scan", "while", "gather", "scatter", "dynamic_update_slice"}
+
+
 def test_carry_of_one_environment_resets_like_that_of_a_batch():
     delay = Delay(SAMPLE, 2, {"image": 7, "speed": 0.5})
     batch = delay.initialize_state(3)

@@ -37,7 +37,7 @@ def test_dense_refuses_another_width_with_both_sizes():
         Dense(4, 5, nnx.Rngs(0))((), jnp.zeros((2, 3)))
 
 
-def test_unroll_of_a_layer_without_carry_multiplies_once():
+def test_unroll_of_a_layer_without_carry_multiplies_once():  # F41
     dense = Dense(4, 5, nnx.Rngs(0))
     xs, resets = normals(0, TIME, BATCH, 4), jnp.zeros((TIME, BATCH), bool)
     jaxpr = jax.make_jaxpr(lambda xs: dense.unroll((), xs, resets).output)(xs)

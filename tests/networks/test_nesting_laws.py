@@ -81,7 +81,7 @@ def test_no_gradient_crosses_a_reset_in_a_random_nesting(net, cut, seed):
 
 @given(net=nestings(2, 2), resets=reset_patterns(4, 2), seed=st.integers(0, 99))
 @settings(max_examples=4, deadline=None)
-def test_a_replay_of_a_random_nesting_is_its_rollout_and_environments_are_apart(net, resets, seed):
+def test_a_replay_of_a_random_nesting_is_its_rollout_and_environments_are_apart(net, resets, seed):  # F21, F38
     check_rollout(Sequential([net]), resets, 2, seed)
 
 

@@ -75,7 +75,7 @@ def test_a_delayed_self_loop_accumulates():
     np.testing.assert_array_equal(out.output["sum"][:, 0, 0], [1, 3, 6, 4])
 
 
-def test_only_loops_are_scanned():
+def test_only_loops_are_scanned():  # F41
     g = PopulationGraph(nnx.Rngs(0))
     g.add_input("x", 2, input_from="x")
     g.add_output("y", 2)

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, Protocol, runtime_checkable
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from gymnasium.spaces import Box, Discrete
@@ -15,6 +14,7 @@ from jaxtyping import Array, Float, Int, PyTree, Shaped
 from triax.agents.actor_critic_networks import CategoricalActor, GaussianActor, action_value_critic, actor_network
 from triax.agents.off_policy import Factory
 from triax.agents.value_networks import ActionValueNetwork, action_network
+from triax.core import random
 from triax.core.env_arguments import refuse_unmade_env
 from triax.core.keys import Key
 from triax.functions import Policy, Q
@@ -62,7 +62,7 @@ class UnitBox:
 
     def random(self, key: Key, batch_size: int) -> Float[Array, "batch ..."]:
         """Uniform ones, in [-1, 1]."""
-        return jax.random.uniform(key, (batch_size, *self.space.shape), minval=-1.0, maxval=1.0)
+        return random.uniform(key, (batch_size, *self.space.shape), minval=-1.0, maxval=1.0)
 
     def standing_in(self, env: Any) -> Any:
         """The spaces of ``env`` with scaled actions."""
@@ -176,7 +176,7 @@ class CategoricalActions:
 
     def sample(self, dist_params: PyTree, key: Key) -> Int[Array, " batch"]:
         """Drawn from the policy."""
-        return self._member(jax.random.categorical(key, dist_params["logits"]))
+        return self._member(random.categorical(key, dist_params["logits"]))
 
     def mode(self, dist_params: PyTree) -> Int[Array, " batch"]:
         """The most probable ones."""
@@ -184,7 +184,7 @@ class CategoricalActions:
 
     def random(self, key: Key, batch_size: int) -> Int[Array, " batch"]:
         """Uniform ones."""
-        return self._member(jax.random.randint(key, (batch_size,), 0, self._n))
+        return self._member(random.randint(key, (batch_size,), 0, self._n))
 
     def _member(self, index: Int[Array, " batch"]) -> Int[Array, " batch"]:
         return index.astype(jnp.int32) + self._first

@@ -10,6 +10,7 @@ from jaxtyping import Array, Bool, PyTree
 
 from triax.agents.critics import Critics, after_burn_in, with_carries, without_burn_in
 from triax.agents.off_policy import Factory, Weights, fresh_weights
+from triax.core import random
 from triax.core.keys import Key
 from triax.functions.lift import Carry
 from triax.functions.sequences import unroll
@@ -69,7 +70,7 @@ class ActorCritic:
 
     def respond(self, weights: Weights, observation: PyTree, memory: Memory, key: Key) -> tuple[PyTree, Carry]:
         """The output of the actor ``[batch, ...]`` and its memory after it, in evaluation mode."""
-        rng_observe, rng_forward = jax.random.split(key)
+        rng_observe, rng_forward = random.split(key)
         S = jax.tree.map(lambda x: x[None], self._actor.observation_preprocessor(rng_observe, observation))
         resets = jnp.zeros((1, jax.tree.leaves(S)[0].shape[1]), bool)
         unrolled = unroll(self._actor, weights, rng_forward, memory.actor, resets, (S,))

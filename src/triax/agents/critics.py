@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from triax.agents.off_policy import Factory, Weights, fresh_weights
+from triax.core import random
 from triax.core.keys import Key
 from triax.functions import Q
 from triax.functions.lift import Carry
@@ -40,7 +41,7 @@ class Critics:
 
     def init(self, key: Key) -> Weights:
         """New weights."""
-        return jax.vmap(lambda key: fresh_weights(self._network, key))(jax.random.split(key, self.count))
+        return jax.vmap(lambda key: fresh_weights(self._network, key))(random.split(key, self.count))
 
     def initial_carry(self, weights: Weights, key: Key, batch_size: int) -> Carry:
         """The memories at the start of an episode, leaves ``[batch, count, ...]``."""

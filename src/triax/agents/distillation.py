@@ -17,6 +17,7 @@ from triax.agents.off_policy import Weights
 from triax.agents.ppo_loss import weighted_mean
 from triax.agents.ppo_network import Networks, PPONetwork
 from triax.agents.rollout_updates import check_minibatches, descent_of, read_by_updates
+from triax.core import random
 from triax.core.env_arguments import is_like_env
 from triax.core.keys import Key, fold_name
 from triax.core.modules import write_into
@@ -204,9 +205,9 @@ class Distillation:
     def _schedule(self, batch: int, key: Key) -> tuple[Int[Array, "updates some"], Array]:
         """Which environments each update sees, and its key."""
         n_epochs, updates = self.config.n_epochs, self.config.n_epochs * self.config.n_minibatches
-        shuffles = jax.random.split(fold_name(key, "shuffle"), n_epochs)
-        rows = jax.vmap(lambda k: jax.random.permutation(k, batch))(shuffles)
-        return rows.reshape(updates, -1), jax.random.split(fold_name(key, "noise"), updates)
+        shuffles = random.split(fold_name(key, "shuffle"), n_epochs)
+        rows = jax.vmap(lambda k: random.permutation(k, batch))(shuffles)
+        return rows.reshape(updates, -1), random.split(fold_name(key, "noise"), updates)
 
     def _update(self, state: DistillationState, rollout: Rollout, key: Key) -> tuple[dict[str, PyTree], tuple]:
         weights, rate = Weights(*state.networks), state.learning_rate

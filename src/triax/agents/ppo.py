@@ -17,6 +17,7 @@ from triax.agents.ppo_config import PPOAgentConfig, PPONumbers
 from triax.agents.ppo_loss import PPOLosses, Targets, make_targets, normalize, ppo_losses
 from triax.agents.ppo_network import Networks, PPONetwork, check_network
 from triax.agents.rollout_updates import check_minibatches, descent_of, read_by_updates
+from triax.core import random
 from triax.core.keys import Key, as_typed_key, fold_name
 from triax.core.modules import write_into
 from triax.core.trees import copy_arrays
@@ -147,7 +148,7 @@ class PPOAgent:
             return self._epoch(carry, experience, targets, key)
 
         start = state, jnp.zeros((), bool)
-        keys = jax.random.split(fold_name(key, "epochs"), self.config.n_epochs)
+        keys = random.split(fold_name(key, "epochs"), self.config.n_epochs)
         (state, _), (losses, norms, counts) = jax.lax.scan(epoch, start, keys)
         extras = experience.extras.network
         networks = self._network.learn_statistics(state.networks, extras, fold_name(key, "statistics"))
@@ -193,9 +194,9 @@ class PPOAgent:
         n_minibatches = self.config.n_minibatches
         rows = None
         if n_minibatches > 1:
-            order = jax.random.permutation(fold_name(key, "shuffle"), rollout.starts.shape[0])
+            order = random.permutation(fold_name(key, "shuffle"), rollout.starts.shape[0])
             rows = order.reshape(n_minibatches, -1)
-        return jax.lax.scan(update, carry, (rows, jax.random.split(fold_name(key, "noise"), n_minibatches)))
+        return jax.lax.scan(update, carry, (rows, random.split(fold_name(key, "noise"), n_minibatches)))
 
     def _take(self, rollout: Rollout, targets: Targets, rows: Int[Array, " some"] | None) -> Minibatch:
         """Some environments, all for ``None``."""

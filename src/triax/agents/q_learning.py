@@ -29,6 +29,7 @@ from triax.agents.value_networks import (
     ActionValueNetwork,
     action_network,
 )
+from triax.core import random
 from triax.core.env_arguments import refuse_unmade_env
 from triax.core.keys import Key
 from triax.core.numbers import check_count, check_number
@@ -193,7 +194,7 @@ class QLearningAgent:
 
     def act(self, state: QLearningState, observation: PyTree, carry: PyTree, key: Key, explore: bool = True) -> tuple:
         """``(action [batch], carry, ())``."""
-        rng_observe, rng_forward, rng_sample = jax.random.split(key, 3)
+        rng_observe, rng_forward, rng_sample = random.split(key, 3)
         S = self._q.observation_preprocessor(rng_observe, observation)
         resets = jnp.zeros((1, jax.tree.leaves(S)[0].shape[0]), bool)
         # The logits of an epsilon of 1 do not tell which action is greedy; those of 0 do.
@@ -203,7 +204,7 @@ class QLearningAgent:
             params, state.online.function_state, rng_forward, carry, resets, jax.tree.map(lambda x: x[None], S), False
         )
         logits = unrolled.output["logits"][0]
-        index = jax.random.categorical(rng_sample, logits) if explore else jnp.argmax(logits, axis=-1)
+        index = random.categorical(rng_sample, logits) if explore else jnp.argmax(logits, axis=-1)
         return index.astype(jnp.int32) + self._first_action, unrolled.carry, ()
 
     def _exploration(self, state: QLearningState) -> Float[Array, ""]:

@@ -25,6 +25,7 @@ from triax.agents.off_policy import (
     priorities_of,
     replay_needs,
 )
+from triax.core import random
 from triax.core.keys import Key
 from triax.core.numbers import check_count, check_number
 from triax.core.trees import copy_arrays
@@ -126,7 +127,7 @@ class SACAgent:
     def init(self, key: Key) -> SACState:
         """New weights; the target critics have those of the online ones."""
         config = self.config
-        rng_actor, rng_critics = jax.random.split(key)
+        rng_actor, rng_critics = random.split(key)
         actor, critics = self._nets.init_actor(rng_actor), self._nets.critics.init(rng_critics)
         log_temperature = jnp.asarray(math.log(config.temperature), jnp.float32)
         moments = Moments(
@@ -164,7 +165,7 @@ class SACAgent:
 
     def act(self, state: SACState, observation: PyTree, carry: PyTree, key: Key, explore: bool = True) -> tuple:
         """``(action [batch, ...], carry, ())``; the greedy action is the median one, or the most probable."""
-        rng_actor, rng_sample, rng_random, rng_critics = jax.random.split(key, 4)
+        rng_actor, rng_sample, rng_random, rng_critics = random.split(key, 4)
         memory = Memory.of(carry)
         dist_params, remembered = self._nets.respond(state.actor, observation, memory, rng_actor)
         if explore:
@@ -190,7 +191,7 @@ class SACAgent:
         and priorities if replay is prioritized.
         """
         # All keys at once: each split costs a step of a small network a percent of its time.
-        rng_rows, *keys = jax.random.split(key, 6)
+        rng_rows, *keys = random.split(key, 6)
         roles = {"critics": state.critics, "targets": state.targets}
         batch = self._nets.rows(experience, rng_rows, actors={"actor": state.actor}, critics=roles)
         temperature = jnp.exp(state.log_temperature)

@@ -24,6 +24,7 @@ from triax.agents.off_policy import (
     priorities_of,
     replay_needs,
 )
+from triax.core import random
 from triax.core.env_arguments import refuse_unmade_env
 from triax.core.keys import Key
 from triax.core.numbers import check_count, check_number
@@ -116,7 +117,7 @@ class DeterministicPolicy(StateFunction):
     def __init__(self, func: Factory, env: Any) -> None:
         self.action_space = env.action_space
         shape = self.action_space.shape
-        output = TreeOutput(lambda rng, n: jax.random.normal(rng, (n, *shape)), "an action before its squashing")
+        output = TreeOutput(lambda rng, n: random.normal(rng, (n, *shape)), "an action before its squashing")
         self._set_up_state(func, env, output, observation_preprocessor=None, random_seed=0)
 
 
@@ -163,7 +164,7 @@ class TD3Agent:
 
     def init(self, key: Key) -> TD3State:
         """New weights; the target networks have those of the online ones."""
-        rng_actor, rng_critics = jax.random.split(key)
+        rng_actor, rng_critics = random.split(key)
         online = Networks(self._nets.init_actor(rng_actor), self._nets.critics.init(rng_critics))
         names = ("learning_rate", "actor_learning_rate", "tau", "exploration_noise")
         names += ("target_noise", "noise_clip") if self.config.target_noise else ()
@@ -194,7 +195,7 @@ class TD3Agent:
 
     def act(self, state: TD3State, observation: PyTree, carry: PyTree, key: Key, explore: bool = True) -> tuple:
         """``(action [batch, ...], carry, ())``."""
-        rng_actor, rng_noise, rng_random, rng_critics = jax.random.split(key, 4)
+        rng_actor, rng_noise, rng_random, rng_critics = random.split(key, 4)
         memory = Memory.of(carry)
         output, remembered = self._nets.respond(state.online.actor, observation, memory, rng_actor)
         unit, noise = jnp.tanh(output), memory.noise
@@ -208,7 +209,7 @@ class TD3Agent:
 
     def _noise(self, state: TD3State, drift: PyTree, shape: tuple[int, ...], key: Key) -> tuple[Array, PyTree]:
         """What to add to actions, and how far the noise has drifted."""
-        push = state.hyperparams["exploration_noise"] * jax.random.normal(key, shape)
+        push = state.hyperparams["exploration_noise"] * random.normal(key, shape)
         if self.config.noise == "gaussian":
             return push, ()
         drift = drift - OU_THETA * drift + push
@@ -224,7 +225,7 @@ class TD3Agent:
         the first; ``skipped``, 1 where a step was left out because it was not finite; and priorities if replay is
         prioritized.
         """
-        rng_rows, *keys = jax.random.split(key, 6)
+        rng_rows, *keys = random.split(key, 6)
         batch = self._nets.rows(
             experience,
             rng_rows,
@@ -270,7 +271,7 @@ class TD3Agent:
         """Scaled actions with clipped noise, within the bounds (section 5.3)."""
         if not self.config.target_noise:
             return unit
-        noise = numbers["target_noise"] * jax.random.normal(key, unit.shape)
+        noise = numbers["target_noise"] * random.normal(key, unit.shape)
         limit = numbers["noise_clip"]
         return jnp.clip(unit + jnp.clip(noise, -limit, limit), -1.0, 1.0)
 

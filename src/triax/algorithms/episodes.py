@@ -12,6 +12,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from triax.agents.ppo_network import Networks, PPONetwork
 from triax.algorithms.evaluation import as_evaluated
+from triax.core import random
 from triax.core.keys import Key, fold_name
 from triax.core.numbers import check_count
 from triax.env_protocol import restart
@@ -51,7 +52,7 @@ def play(playing: Playing, networks: Networks, key: Key) -> Played:
 
     def step(before: tuple, t: Int[Array, ""]) -> tuple:
         state, carry, starts, first = before
-        now = jax.random.fold_in(fold_name(key, "act"), t)
+        now = random.fold_in(fold_name(key, "act"), t)
         carry = network.reset_carry(networks, carry, starts, fold_name(now, "carry"))
         obs = jax.tree.map(lambda leaf: leaf[None], state.obs)
         out = network.step(networks, carry, obs, now, is_training=not playing.deterministic)
@@ -121,13 +122,13 @@ def _record(playing: Playing, networks: Networks, key: Key) -> tuple[PyTree, Flo
 
     def step(before: tuple, t: Int[Array, ""]) -> tuple:
         envs, carry, ended = before
-        now = jax.random.fold_in(fold_name(key, "act"), t)
+        now = random.fold_in(fold_name(key, "act"), t)
         out = network.step(networks, carry, envs.obs, now, is_training=False)
         envs = jax.vmap(env.step)(envs, out.output.actions)
         after: Bool[Array, " envs"] = ended | envs.done
         return (envs, out.next_state, after), (extract_activations(out.metrics), ended.astype(jnp.float32))
 
-    envs = jax.vmap(partial(restart, env))(jax.random.split(fold_name(key, "envs"), playing.n_envs))
+    envs = jax.vmap(partial(restart, env))(random.split(fold_name(key, "envs"), playing.n_envs))
     carry = network.initial_carry(networks, playing.n_envs, fold_name(key, "carry"))
     start = envs, carry, jnp.zeros(playing.n_envs, bool)
     return jax.lax.scan(step, start, jnp.arange(playing.length))[1]

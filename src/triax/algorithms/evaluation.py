@@ -11,6 +11,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from triax.agents.logging_level import LoggingLevel, summarize
 from triax.agents.ppo_network import Networks, PPONetwork
+from triax.core import random
 from triax.core.keys import Key, fold_name
 from triax.core.numbers import check_count
 from triax.env_protocol import restart
@@ -68,11 +69,11 @@ class Evaluation:
         )
 
     def _first(self, networks: Networks, n_envs: int, key: Key) -> tuple[Any, PyTree]:
-        envs = jax.vmap(partial(restart, self.env))(jax.random.split(fold_name(key, "envs"), n_envs))
+        envs = jax.vmap(partial(restart, self.env))(random.split(fold_name(key, "envs"), n_envs))
         return envs, self.network.initial_carry(networks, n_envs, fold_name(key, "carry"))
 
     def _step(self, networks: Networks, watched: Watched, key: Key) -> Watched:
-        key = jax.random.fold_in(fold_name(key, "act"), watched.steps)
+        key = random.fold_in(fold_name(key, "act"), watched.steps)
         envs, carry, measured = self._act(networks, watched.envs, watched.carry, key)
 
         def add(total: Array, new: Array) -> Array:

@@ -13,6 +13,7 @@ from triax.algorithms.config import EvalConfig, VideoConfig
 from triax.algorithms.episodes import Playing, play, unstack_trajectory
 from triax.algorithms.evaluation import Evaluation, as_evaluated, evaluate
 from triax.algorithms.results import VideoData
+from triax.core import random
 from triax.core.keys import Key, fold_name
 from triax.envs import resetting
 
@@ -29,7 +30,7 @@ class Evaluator:
         """Metrics of the policy after so many iterations, and the steps of all environments per second."""
         start = time.perf_counter()
         number = 0 if self._config.fixed_episodes else iteration
-        key = jax.random.fold_in(fold_name(root, "evaluation"), np.uint32(number))
+        key = random.fold_in(fold_name(root, "evaluation"), np.uint32(number))
         longest = jnp.asarray(self._config.max_episode_length, jnp.int32)
         metrics, steps = jax.device_get(evaluate(self._evaluation, networks, longest, key))
         speed = self._config.n_envs * int(steps) / (time.perf_counter() - start)
@@ -59,7 +60,7 @@ class Camera:
     def __call__(self, networks: Networks, root: Key, iteration: int, step: int) -> float:
         """Show a video of the policy after so many iterations; frames made per second."""
         start = time.perf_counter()
-        key = jax.random.fold_in(fold_name(root, "video"), np.uint32(iteration))
+        key = random.fold_in(fold_name(root, "video"), np.uint32(iteration))
         played = play(self._playing, networks, key)
         states = unstack_trajectory(played.states, played.final, self._config.episode_length)
         frames = np.asarray(self._render(states, **self._config.render_kwargs)).astype(np.uint8)

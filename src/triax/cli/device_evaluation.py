@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from triax.agents import Agent
+from triax.core import random
 from triax.core.keys import Key, fold_name
 from triax.env_protocol import restart
 from triax.envs import adapt
@@ -52,7 +53,7 @@ def _play(agent: Agent, env: Any, num_episodes: int, has_seeds: bool, state: PyT
 
 
 def _returns(agent: Agent, env: Any, num_episodes: int, state: PyTree, key: Key) -> Float[Array, " episodes"]:
-    envs = jax.vmap(partial(restart, env))(jax.random.split(fold_name(key, "envs"), num_episodes))
+    envs = jax.vmap(partial(restart, env))(random.split(fold_name(key, "envs"), num_episodes))
     first = Playing(
         envs,
         agent.initial_carry(state, num_episodes, fold_name(key, "carry")),
@@ -65,7 +66,7 @@ def _returns(agent: Agent, env: Any, num_episodes: int, state: PyTree, key: Key)
         return jnp.any(playing.running) & (playing.steps < LONGEST)
 
     def step(playing: Playing) -> Playing:
-        rng = jax.random.fold_in(key, playing.steps)
+        rng = random.fold_in(key, playing.steps)
         action, carry, _ = agent.act(state, playing.envs.obs, playing.carry, rng, explore=False)
         envs = jax.vmap(env.step)(playing.envs, action)
         reward = sum(jax.tree.leaves(envs.reward))

@@ -10,6 +10,7 @@ import numpy as np
 
 from triax.cli.commands import MakeVideo
 from triax.cli.trained import PureTrained, load_pure
+from triax.core import random
 from triax.core.errors import TriaxError
 from triax.core.keys import fold_name
 from triax.env_protocol import restart
@@ -43,11 +44,11 @@ def _pictures(pure: PureTrained, env: Any, command: MakeVideo) -> Iterator[np.nd
 
     begin, step = jax.jit(partial(restart, env)), jax.jit(step)
     for episode in range(command.episodes):
-        key = jax.random.fold_in(jax.random.key(command.seed), episode)
+        key = random.fold_in(jax.random.key(command.seed), episode)
         envs, carry = begin(fold_name(key, "envs")), pure.agent.initial_carry(pure.state, 1, fold_name(key, "carry"))
         states, total, ended = [envs], 0.0, False
         while not ended and len(states) <= command.max_steps:
-            envs, carry = step(pure.state, envs, carry, jax.random.fold_in(key, len(states)))
+            envs, carry = step(pure.state, envs, carry, random.fold_in(key, len(states)))
             states.append(envs)
             total += sum(float(reward) for reward in jax.tree.leaves(envs.reward))
             ended = bool(envs.terminated | envs.truncated)

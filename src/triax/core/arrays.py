@@ -3,11 +3,11 @@
 import numbers
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Int, Num
 
+from triax.core import random
 from triax.core.keys import Key
 
 
@@ -32,7 +32,7 @@ def argmin(rng: Key, arr: ArrayLike, axis: int = -1) -> Int[Array, "..."]:
 def _pick(rng: Key, arr: Array, extreme: Array, axis: int) -> Int[Array, "..."]:
     tied = (arr == extreme) | (arr != arr)
     # 31 random bits, 1 to 2^31: the largest among the tied wins, and none of the others, which get 0.
-    ticket = (jax.random.bits(rng, arr.shape, jnp.uint32) >> 1) + 1
+    ticket = (random.bits(rng, arr.shape, jnp.uint32) >> 1) + 1
     return jnp.argmax(jnp.where(tied, ticket, 0), axis=axis)
 
 

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, UInt
 
+from triax.core import random
 from triax.core.numbers import check_seed
 
 Key = Array
@@ -42,12 +43,12 @@ def as_typed_key(rng: Key) -> Key:
         return jax.random.wrap_key_data(rng)
     if str(jax.random.key_impl(rng)) == jax.config.jax_default_prng_impl:  # type: ignore[attr-defined]
         return rng
-    return jax.random.key(jax.random.bits(rng))
+    return jax.random.key(random.bits(rng))
 
 
 def fold_name(rng: Key, name: str) -> Key:
     """The child key of ``rng`` that belongs to ``name``; traceable."""
-    return jax.random.fold_in(rng, zlib.crc32(name.encode()) & 0x7FFFFFFF)
+    return random.fold_in(rng, zlib.crc32(name.encode()) & 0x7FFFFFFF)
 
 
 Draw = tuple[Key, UInt[Array, ""] | np.uint32]
@@ -73,7 +74,7 @@ class KeyStream:
         """The ingredients of the next key."""
         self._count += 1
         if self._count == 2**32:
-            self._key, self._count = jax.random.fold_in(self._key, 0), 1
+            self._key, self._count = random.fold_in(self._key, 0), 1
         return self._key, np.uint32(self._count)
 
     def key(self) -> Key:
@@ -81,4 +82,4 @@ class KeyStream:
         return _fold(*self.draw())
 
 
-_fold = jax.jit(jax.random.fold_in)
+_fold = jax.jit(random.fold_in)

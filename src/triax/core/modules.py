@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import PyTree
 
+from triax.core import random
 from triax.core.keys import Key, as_typed_key, fold_name
 
 
@@ -127,6 +128,6 @@ def _reseed(template: Any, rng: Key | None) -> Any:
         if rng is None:
             raise ValueError("a module with RNG streams needs a key: got rng=None. Pass a jax.random key.")
         key = as_typed_key(rng) if is_alone else fold_name(as_typed_key(rng), jax.tree_util.keystr(path))
-        return jax.random.split(key, leaf.shape) if leaf.shape else key
+        return random.split(key, leaf.shape) if leaf.shape else key
 
     return jax.tree_util.tree_map_with_path(seed, template)

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float, PyTree, UInt
 
 from triax.agents.off_policy import PRIORITIES, OffPolicyAgent
+from triax.core import random
 from triax.core.keys import Key, fold_name
 from triax.core.leaves import named_leaves, restore_tree, to_numpy
 from triax.reward_tracing import TransitionBatch
@@ -65,7 +66,7 @@ def _learn(
 ) -> tuple[PyTree, dict[str, Any]]:
     def update(carried: tuple[PyTree, Any], batch: TransitionBatch) -> tuple[tuple[PyTree, Any], dict[str, Any]]:
         state, number = carried
-        state, metrics = agent.learn(state, batch, jax.random.fold_in(key, number))
+        state, metrics = agent.learn(state, batch, random.fold_in(key, number))
         return (state, number + 1), metrics
 
     (state, _), metrics = jax.lax.scan(update, (state, updates), batches)

@@ -11,6 +11,7 @@ from gymnasium.vector import VectorEnv
 from jaxtyping import Array, Float, PyTree, UInt
 
 from triax.agents.off_policy import PRIORITIES, OffPolicyAgent, with_hyperparams
+from triax.core import random
 from triax.core.keys import Key, fold_name
 from triax.core.leaves import restore_tree
 from triax.loops import evaluate_agent
@@ -90,7 +91,7 @@ class Rollouts:
         results = evaluate_agent(self._agent, self._acting, self._env, num_episodes=num_episodes, key=key)
         for tracer in self._tracers:
             tracer.reset()
-        self._observation = self._envs.reset(jax.random.fold_in(fold_name(self._key, "envs"), self._num_acts))
+        self._observation = self._envs.reset(random.fold_in(fold_name(self._key, "envs"), self._num_acts))
         self._running[:], self._lengths[:] = 0.0, 0
         return results.returns
 
@@ -125,7 +126,7 @@ def _rows(tree: PyTree, row: int) -> PyTree:
 
 @partial(jax.jit, static_argnums=0)
 def _act(agent: OffPolicyAgent, state: PyTree, observation: PyTree, key: Key, number: UInt[Array, ""]) -> PyTree:
-    key = jax.random.fold_in(fold_name(key, "act"), number)
+    key = random.fold_in(fold_name(key, "act"), number)
     batch_size = jnp.shape(jax.tree.leaves(observation)[0])[0]
     carry = agent.initial_carry(state, batch_size, key)
     return agent.act(state, observation, carry, key)[0]

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import PyTree
 
+from triax.core import random
 from triax.core.keys import Key, fold_name
 from triax.env_protocol import EnvWrapper, State, restart
 from triax.envs.adapt import adapt
@@ -56,7 +57,7 @@ class AutoReset(EnvWrapper):
 
     def step(self, state: State, action: Any) -> State:
         """The state after ``action``, which begins a new episode if the old one has ended."""
-        rng, reset_rng = jax.random.split(state.inner.rng)
+        rng, reset_rng = random.split(state.inner.rng)
         no = jnp.zeros_like(state.terminated)
         stepped = self.env.step(state.replace(terminated=no, truncated=no, inner=state.inner.env), action)
         lazy = jax.default_backend() == "cpu" if self.lazy is None else self.lazy

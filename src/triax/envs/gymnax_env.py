@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int, PyTree
 
+from triax.core import random
 from triax.core.keys import Key, make_key
 from triax.env_protocol import State
 from triax.envs.extras import import_extra
@@ -63,7 +64,7 @@ class GymnaxEnv:
 
     def reset(self, rng: Key) -> State:
         """The first state of an episode; ``rng`` also draws the steps to come."""
-        reset_rng, steps_rng = jax.random.split(rng)
+        reset_rng, steps_rng = random.split(rng)
         obs, env_state = self.env.reset(reset_rng, self.params)
         action = jax.eval_shape(self.env.action_space(self.params).sample, rng)
         measured = jax.eval_shape(self.env.step_env, rng, env_state, action, self.params)[4]
@@ -73,7 +74,7 @@ class GymnaxEnv:
     def step(self, state: State, action: Any) -> State:
         """The state after ``action``; an episode that is over goes on, where gymnax lets it."""
         rng, steps, before = state.inner
-        step_rng = jax.random.fold_in(rng, steps)
+        step_rng = random.fold_in(rng, steps)
         obs, env_state, reward, terminated, measured = self.env.step_env(step_rng, before, action, self.params)
         return state.next(
             obs,

@@ -6,6 +6,7 @@ from typing import Any
 import jax
 from jaxtyping import PyTree
 
+from triax.core import random
 from triax.functions.decoding import Decoding
 from triax.functions.evaluate import Prepare, evaluator, flatten_actions
 
@@ -35,7 +36,7 @@ class DistributionCalls:
         draw = rows(lambda rng, dist_params: dist.sample_with_log_proba(dist_params, rng))
 
         def sample_func(params: Any, function_state: Any, rng: Any, *inputs: Any) -> tuple:
-            rng, rng_sample = jax.random.split(rng)
+            rng, rng_sample = random.split(rng)
             return draw(rng_sample, function(params, function_state, rng, *inputs, False)[0])
 
         def mean_func(params: Any, function_state: Any, rng: Any, *inputs: Any) -> PyTree:

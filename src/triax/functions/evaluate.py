@@ -7,6 +7,7 @@ import jax
 import numpy as np
 from jaxtyping import PyTree
 
+from triax.core import random
 from triax.core.keys import Draw, Key, fold_name
 
 Preprocessor = Callable[[Any, Any], PyTree]
@@ -26,7 +27,7 @@ def evaluator(forward: Callable, prepare: Prepare, finish: Finish) -> Callable:
     @jax.jit
     def call(params: Any, function_state: Any, draw: Draw, carry: Any, *inputs: Any) -> tuple:
         _check_single(carry)
-        key = jax.random.fold_in(*draw)
+        key = random.fold_in(*draw)
         rng_prepare, rng_forward, rng_finish = (fold_name(key, name) for name in ("prepare", "forward", "finish"))
         prepared = prepare(rng_prepare, *inputs)
         output, carry, _ = forward(params, function_state, rng_forward, carry, *prepared, False)

@@ -11,6 +11,7 @@ import numpy as np
 from gymnasium.spaces import Discrete, Space
 from jaxtyping import PyTree
 
+from triax.core import random
 from triax.core.env_arguments import refuse_unmade_env
 from triax.core.keys import Key
 from triax.functions.evaluate import Preprocessor
@@ -106,7 +107,7 @@ def prepare_state(observe: Preprocessor, rng: Key, s: Any) -> tuple:
 
 def prepare_state_action(observe: Preprocessor, act: Preprocessor, rng: Key, s: Any, a: Any) -> tuple:
     """``(S, A)`` from one clean observation and one clean action; traceable."""
-    rng_s, rng_a = jax.random.split(rng)
+    rng_s, rng_a = random.split(rng)
     return observe(rng_s, s), act(rng_a, a)
 
 

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import PyTree
 
+from triax.core import random
 from triax.core.keys import Key
 from triax.core.tree_differences import describe_structure
 from triax.networks.types import PPONetworkOutput
@@ -42,7 +43,7 @@ class ScalarOutput:
 
     def example(self, rng: Key, batch_size: int, num_actions: int | None = None) -> PyTree:
         """Standard-normal values."""
-        return jax.random.normal(rng, self._shape(batch_size, num_actions))
+        return random.normal(rng, self._shape(batch_size, num_actions))
 
     def check(self, owner: str, output: Any, batch_size: int, num_actions: int | None = None) -> None:
         """Raise a ``TypeError`` that says the expected shape and a likely remedy."""

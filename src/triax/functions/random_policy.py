@@ -12,6 +12,7 @@ import numpy as np
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Space, Tuple
 from jaxtyping import PyTree
 
+from triax.core import random
 from triax.core.keys import KeyStream, make_key, seed_or_entropy
 from triax.functions.approximator import Carry
 from triax.functions.decoding import SpaceDecoding
@@ -74,7 +75,7 @@ class RandomPolicy(StochasticStateFunction):
 
     def copy(self, deep: bool = False) -> "RandomPolicy":
         """A random policy with a stream of its own."""
-        return type(self)(self, random_seed=int(jax.random.bits(self.rng, dtype=jnp.uint32) >> 1))
+        return type(self)(self, random_seed=int(random.bits(self.rng, dtype=jnp.uint32) >> 1))
 
     def __call__(self, s: Any, carry: Carry | None = None, *, return_logp: bool = False) -> Any:
         """A random action, or ``(action, log-probability)``."""

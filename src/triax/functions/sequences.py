@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, PyTree
 
+from triax.core import random
 from triax.core.keys import Key
 from triax.functions.lift import Carry, Unrolled
 from triax.functions.model_types import pick_action
@@ -67,7 +68,7 @@ def _carries(
     def step(carry: Carry, slice_: tuple) -> tuple[Carry, Carry]:
         t, reset, now = slice_
         one = jax.tree.map(lambda leaf: leaf[None], now)
-        carry = unroll(f, weights, jax.random.fold_in(rng, t), carry, reset[None], one).carry
+        carry = unroll(f, weights, random.fold_in(rng, t), carry, reset[None], one).carry
         return carry, carry
 
     return jax.lax.scan(step, carry, (jnp.arange(len(resets)), resets, inputs))[1]

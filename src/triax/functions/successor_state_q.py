@@ -5,10 +5,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar
 
-import jax
 import numpy as np
 from jaxtyping import PyTree
 
+from triax.core import random
 from triax.core.keys import Key
 from triax.core.numbers import Checked, check_number
 from triax.core.user_warnings import warn_user
@@ -218,7 +218,7 @@ def _seeing(value: Callable, adapt: Adapter) -> Callable:
     """``value`` of states in the form of the transition model."""
 
     def adapted(params: Any, state: Any, rng: Key, S: PyTree, *args: Any) -> tuple:
-        rng_S, rng_value = jax.random.split(rng)
+        rng_S, rng_value = random.split(rng)
         return value(params, state, rng_value, adapt(rng_S, S), *args)
 
     return adapted
@@ -229,7 +229,7 @@ def _look_ahead(
 ) -> tuple:
     S, A, training = inputs_and_mode
     value, next_state, reward = parts
-    rng_p, rng_v, rng_r = jax.random.split(rng, 3)
+    rng_p, rng_v, rng_r = random.split(rng, 3)
     S_next, state_p = next_state(params["p"], state["p"], rng_p, S, A, training)
     v, state_v = value(params["v"], state["v"], rng_v, S_next, training)
     r, state_r = reward(params["r"], state["r"], rng_r, S, A, training)

@@ -8,6 +8,7 @@ import numpy as np
 from gymnasium.spaces import Space
 from jaxtyping import PyTree
 
+from triax.core import random
 from triax.core.keys import Key
 from triax.functions.approximator import Carry
 from triax.functions.evaluate import Preprocessor, evaluator, flatten_actions, with_carry
@@ -122,8 +123,8 @@ def observation_output(space: Space, observe: Preprocessor, *, who: str) -> Tree
     def make(rng: Key, batch_size: int) -> PyTree:
         like = jax.eval_shape(lambda: _preprocessed(space, observe, batch_size, who))
         leaves, structure = jax.tree.flatten(like)
-        keys = jax.random.split(rng, len(leaves))
-        noise = [jax.random.normal(key, leaf.shape) for key, leaf in zip(keys, leaves, strict=True)]
+        keys = random.split(rng, len(leaves))
+        noise = [random.normal(key, leaf.shape) for key, leaf in zip(keys, leaves, strict=True)]
         return jax.tree.unflatten(structure, noise)
 
     return TreeOutput(make, "a next observation in the form of S")

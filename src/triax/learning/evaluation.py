@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PyTree
 
+from triax.core import random
 from triax.core.keys import Key
 from triax.core.tree_differences import describe_structure
 from triax.functions.lift import Carry, Unrolled
@@ -72,7 +73,7 @@ def evaluate_at(
     is_training = name == TRAINED if is_training is None else is_training
     along = batch.extra_info if isinstance(batch.extra_info, Alongside) else None
     check_memory(batch, f, name)
-    rng_S, rng_f = jax.random.split(rng)
+    rng_S, rng_f = random.split(rng)
     rows = _inputs(f, rng_S, getattr(batch, at), actions)
     resets = jnp.zeros((1, batch.Rn.shape[0]), bool) if along is None else along.resets
     inputs = unfold(rows, resets)

@@ -5,6 +5,7 @@ from typing import Any
 
 import jax
 
+from triax.core import random
 from triax.core.keys import Draw
 from triax.functions.interpolation import interpolate
 from triax.learning.batches import EncodedBatch
@@ -15,7 +16,7 @@ def unpacked(function: Callable, draw: Draw, *args: Any) -> Any:
     """``function(*weights, rng, context, batch)`` from what a shell hands to a jitted call."""
     *weights, context, batch = args
     batch = jax.tree.map(lambda x: x.decode() if _is_encoded(x) else x, batch, is_leaf=_is_encoded)
-    return function(*weights, jax.random.fold_in(*draw), context, batch)
+    return function(*weights, random.fold_in(*draw), context, batch)
 
 
 def stepped(step: Callable[..., Step], *args: Any) -> tuple[Step, Any]:

@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Array, Int
 
 from triax.agents.off_policy import OffPolicyAgent
+from triax.core import random
 from triax.core.keys import Key, fold_name
 from triax.core.sharding import (
     Devices,
@@ -91,7 +92,7 @@ class DeviceOffPolicy:
     # ------------------------------------------------------------------ pure
 
     def _init(self, key: Key) -> OffPolicyState:
-        envs = jax.vmap(self.env.reset)(jax.random.split(fold_name(key, "envs"), self.config.num_envs))
+        envs = jax.vmap(self.env.reset)(random.split(fold_name(key, "envs"), self.config.num_envs))
         state = laid_out(self._core.begin(key, envs.obs, envs=envs), AXES)
         return jax.lax.scan(lambda s, _: (self._step(s), None), state, length=self.config.warm_up_steps)[0]
 

@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
+from triax.core import random
 from triax.core.keys import Key, fold_name
 from triax.core.numbers import check_count, check_number
 from triax.loops.device_sum_tree import DeviceSumTree, Levels
@@ -191,7 +191,7 @@ class DeviceReplay:
         if self.alpha is None:
             return self._uniform(stored.rows, cursor, key, batch_size), jnp.ones(batch_size, jnp.float32)
         levels, tree = stored.priorities.levels, self._tree
-        strata = jnp.arange(batch_size, dtype=jnp.float32) + jax.random.uniform(key, (batch_size,))
+        strata = jnp.arange(batch_size, dtype=jnp.float32) + random.uniform(key, (batch_size,))
         index = tree.find(levels, strata / batch_size)
         weights = jnp.maximum(tree.values(levels, index), jnp.finfo(jnp.float32).tiny) ** -self.beta
         return index, weights / jnp.max(weights)
@@ -203,7 +203,7 @@ class DeviceReplay:
 
         def draw(key: Key, shape: tuple[int, ...]) -> Int[Array, "*shape"]:
             # One draw where randint makes three; a window is likelier by windows / 2**32 at most.
-            place = (jax.random.bits(key, shape, jnp.uint32) % windows.astype(jnp.uint32)).astype(jnp.int32)
+            place = (random.bits(key, shape, jnp.uint32) % windows.astype(jnp.uint32)).astype(jnp.int32)
             return (oldest + place) % (self.num_steps * self.num_envs)
 
         first, again = draw(key, (batch_size,)), draw(fold_name(key, "again"), (REDRAWS, batch_size))

@@ -8,6 +8,7 @@ import numpy as np
 from gymnasium.vector import VectorEnv
 from jaxtyping import Bool, Float, PyTree
 
+from triax.core import random
 from triax.core.env_arguments import refuse_unmade_env
 from triax.core.keys import Key
 from triax.loops.vector_env import VectorStepper, vectorize
@@ -84,4 +85,4 @@ class HostEnvs:
         return observation, outcome
 
 
-_bits = jax.jit(jax.random.bits)
+_bits = jax.jit(random.bits)

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
 from triax.agents.off_policy import PRIORITIES, OffPolicyAgent, ReplayNeeds
+from triax.core import random
 from triax.core.keys import Key, fold_name
 from triax.core.numbers import check_count
 from triax.core.sharding import laid_out, same_everywhere, with_rows_split
@@ -83,7 +84,7 @@ class StepKeys(NamedTuple):
     @classmethod
     def of(cls, key: Key) -> "StepKeys":
         """The keys that ``OffPolicyState.key`` stands for."""
-        return cls(*jax.random.split(key, 3))
+        return cls(*random.split(key, 3))
 
 
 @dataclass(frozen=True)
@@ -160,7 +161,7 @@ class OffPolicyCore:
 
     def _update(self, state: OffPolicyState) -> tuple[OffPolicyState, dict[str, Any]]:
         """One update of the agent from replay."""
-        key, rng_sample, rng_learn = jax.random.split(state.key, 3)
+        key, rng_sample, rng_learn = random.split(state.key, 3)
         needs = self.agent.replay
         index, weights = self.replay.starts(state.stored, state.cursor, rng_sample, needs.batch_size)
         batch = _split(self.replay.windows(state.stored, index, weights), needs)

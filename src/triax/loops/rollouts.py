@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from triax.agents.interface import Agent, Rollout
+from triax.core import random
 from triax.core.keys import Key, fold_name
 from triax.env_protocol import State
 from triax.loops.episodes import Episodes
@@ -20,15 +21,15 @@ class IterationKeys(NamedTuple):
     @classmethod
     def of(cls, run: Key, iteration: Int[Array, ""] | int) -> "IterationKeys":
         """Those of an iteration of a run."""
-        return cls(jax.random.fold_in(run, iteration))
+        return cls(random.fold_in(run, iteration))
 
     def act(self, step: Int[Array, ""] | int) -> Key:
         """What acting draws with, at a step of the rollout."""
-        return jax.random.fold_in(fold_name(self.root, "act"), step)
+        return random.fold_in(fold_name(self.root, "act"), step)
 
     def carry(self, step: Int[Array, ""] | int) -> Key:
         """What fresh memories draw with, before a step of the rollout."""
-        return jax.random.fold_in(fold_name(self.root, "carry"), step)
+        return random.fold_in(fold_name(self.root, "carry"), step)
 
     @property
     def learn(self) -> Key:
@@ -49,7 +50,7 @@ class Acting(NamedTuple):
 
 def begin(agent: Agent, env: Any, agent_state: PyTree, key: Key, num_envs: int) -> Acting:
     """Environments and memories at the start of their first episodes; ``env`` resets itself."""
-    envs = jax.vmap(env.reset)(jax.random.split(fold_name(key, "envs"), num_envs))
+    envs = jax.vmap(env.reset)(random.split(fold_name(key, "envs"), num_envs))
     carry = agent.initial_carry(agent_state, num_envs, fold_name(key, "carry"))
     return Acting(envs, carry, jnp.ones(num_envs, bool), Episodes.begin(num_envs))
 

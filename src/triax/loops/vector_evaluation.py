@@ -10,6 +10,7 @@ from gymnasium.vector import VectorEnv
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from triax.agents.interface import Agent
+from triax.core import random
 from triax.core.keys import Key, fold_name
 from triax.core.numbers import check_count
 from triax.loops.host_envs import HostEnvs
@@ -75,6 +76,6 @@ def _act_greedily(
     observation: PyTree,
 ) -> tuple[Any, PyTree]:
     """``(action, carry)``."""
-    rng_carry, rng_act = jax.random.split(jax.random.fold_in(key, step))
+    rng_carry, rng_act = random.split(random.fold_in(key, step))
     carry = agent.reset_carry(state, carry, starts, rng_carry)
     return agent.act(state, observation, carry, rng_act, explore=False)[:2]

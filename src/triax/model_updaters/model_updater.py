@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, PyTree
 
+from triax.core import random
 from triax.core.keys import Key
 from triax.functions import is_reward_function, is_stochastic, is_transition_model
 from triax.learning import BatchEncoder, LossOutput, Updater, clip_weights
@@ -96,7 +97,7 @@ class ModelUpdater(Updater):
 
     def _loss(self, params: Any, function_state: Any, rng: Key, context: Any, batch: Any) -> tuple:
         model, batch = self._trained, clip_weights(batch, context["weight_clip"])
-        rng_S, rng_A, rng_model, rng_target = jax.random.split(rng, 4)
+        rng_S, rng_A, rng_model, rng_target = random.split(rng, 4)
         S, A = model.observation_preprocessor(rng_S, batch.S), model.action_preprocessor(rng_A, batch.A)
         output, new_state = model.function_type1(params, function_state, rng_model, S, A, True)
         if is_reward_function(model):

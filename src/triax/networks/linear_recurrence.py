@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Bool, Inexact
 
+from triax.core import random
 from triax.core.numbers import check_number
 from triax.networks.arguments import check_layer
 from triax.networks.inputs import check_carry, check_features, check_old_carry
@@ -131,12 +132,12 @@ class LRU(StatefulModule):
         max_phase = check_number("LRU", "max_phase", max_phase, positive=True)
         if r_max == 0 or r_min == 1:
             raise ValueError(f"LRU: r_max must be above 0 and r_min below 1; got r_min={r_min}, r_max={r_max}.")
-        radii, phases = jax.random.uniform(rngs.params(), (2, hidden_features), minval=1e-6)
+        radii, phases = random.uniform(rngs.params(), (2, hidden_features), minval=1e-6)
         squared = radii * (r_max**2 - r_min**2) + r_min**2
         self.nu_log = nnx.Param(jnp.log(-0.5 * jnp.log(squared)))
         self.theta_log = nnx.Param(jnp.log(phases * max_phase))
         self.gamma_log = nnx.Param(0.5 * jnp.log1p(-squared))
-        normal = jax.random.normal
+        normal = random.normal
         scale = 1 / math.sqrt(2 * in_features)
         self.B = nnx.Param(scale * normal(rngs.params(), (in_features, 2 * hidden_features)))
         scale = 1 / math.sqrt(hidden_features)

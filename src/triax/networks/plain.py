@@ -11,6 +11,7 @@ import numpy as np
 from flax import nnx
 from jaxtyping import Array, Bool
 
+from triax.core import random
 from triax.networks.arguments import check_instance
 from triax.networks.inputs import as_float, check_carry, check_old_carry, check_rows
 from triax.networks.module import StatefulModule
@@ -85,7 +86,7 @@ class Stochastic(Stateless):
 
     def initialize_state(self, batch_size: int) -> ModuleState:
         """Keys ``[batch]``, drawn from the module's stream."""
-        return jax.random.split(self.stream(), batch_size)
+        return random.split(self.stream(), batch_size)
 
     def reset_state(self, prev_state: ModuleState) -> ModuleState:
         """The same keys: noise does not repeat from episode to episode."""

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array
 
+from triax.core import random
 from triax.core.keys import Key, as_typed_key, fold_name
 from triax.networks.arguments import check_rngs
 
@@ -34,14 +35,14 @@ def reseed(module: nnx.Module, rng: Key) -> None:
         if not jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
             return jnp.zeros_like(leaf)
         key = fold_name(as_typed_key(rng), jax.tree_util.keystr(path))
-        return jax.random.split(key, leaf.shape) if leaf.shape else key
+        return random.split(key, leaf.shape) if leaf.shape else key
 
     nnx.update(module, jax.tree_util.tree_map_with_path(seed, streams))
 
 
 def split_keys(keys: Array) -> tuple[Array, Array]:
     """One step of a chain of keys ``[batch]``: the keys of the next step, and those to use in this one."""
-    both = jax.vmap(jax.random.split)(keys)
+    both = jax.vmap(random.split)(keys)
     return both[:, 0], both[:, 1]
 
 

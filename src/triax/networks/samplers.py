@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Bool, Float
 
+from triax.core import random
 from triax.core.keys import Key
 from triax.core.tree_differences import named_leaves
 from triax.networks.arguments import check_coefficient
@@ -68,7 +69,7 @@ class DrawingSampler(ActionSampler):
         trace.
         """
         counts = self.stream.count[...] + jnp.arange(steps, dtype=jnp.uint32)
-        keys = jax.vmap(jax.random.fold_in, (None, 0))(self.stream.key[...], counts)
+        keys = jax.vmap(random.fold_in, (None, 0))(self.stream.key[...], counts)
         if not self.deterministic:
             self.stream.count[...] += steps
         return keys
@@ -107,11 +108,11 @@ class NormalTanhSampler(DrawingSampler):
         check_array(self, params, "[batch, 2 * size]")
         width = jnp.shape(params)[-1]
         check_features(self, params, width + width % 2)
-        action_key, entropy_key = jax.random.split(rng)
+        action_key, entropy_key = random.split(rng)
         mu, r = jnp.split(as_float(params), 2, axis=-1)
         sigma = (jax.nn.softplus(r) + self.min_std) * self.std_scale
         if sample is None:
-            sample = mu if self.deterministic else mu + sigma * jax.random.normal(action_key, mu.shape, mu.dtype)
+            sample = mu if self.deterministic else mu + sigma * random.normal(action_key, mu.shape, mu.dtype)
         else:
             check_sample(self, sample, mu)
         u = jax.lax.stop_gradient(sample)
@@ -127,7 +128,7 @@ class NormalTanhSampler(DrawingSampler):
     def _entropy_loss(self, mu: Array, sigma: Array, rng: Key) -> Float[Array, " batch"]:
         if is_off(self.entropy_weight):
             return jnp.zeros(mu.shape[:-1])
-        z = mu if self.deterministic else mu + sigma * jax.random.normal(rng, mu.shape, mu.dtype)
+        z = mu if self.deterministic else mu + sigma * random.normal(rng, mu.shape, mu.dtype)
         entropy = 0.5 + 0.5 * math.log(2 * math.pi) + jnp.log(sigma) + _log_slope(z)
         return -value_of(self.entropy_weight) * jnp.sum(entropy, axis=-1)
 

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Bool, Float
 
+from triax.core import random
 from triax.core.numbers import check_count
 from triax.networks.arguments import check_coefficient
 from triax.networks.inputs import as_float, check_carry, check_features, check_old_carry
@@ -50,7 +51,7 @@ class VariationalBottleneck(StatefulModule):
 
     def initialize_state(self, batch_size: int) -> ModuleState:
         """Keys ``[batch]``, drawn from the module's own stream."""
-        return jax.random.split(self.stream(), batch_size)
+        return random.split(self.stream(), batch_size)
 
     def reset_state(self, prev_state: ModuleState) -> ModuleState:
         """The same keys: noise does not repeat from episode to episode."""
@@ -78,7 +79,7 @@ class VariationalBottleneck(StatefulModule):
         metrics = {"mu": mu, "sigma": sigma, "kl_divergence": kl}
         if self.deterministic:
             return mu, self.kl_weight * kl, metrics
-        noise = jax.vmap(lambda key: jax.random.normal(key, (self.latent_size,), mu.dtype))(keys.reshape(-1))
+        noise = jax.vmap(lambda key: random.normal(key, (self.latent_size,), mu.dtype))(keys.reshape(-1))
         return mu + sigma * noise.reshape(mu.shape), self.kl_weight * kl, metrics
 
 

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 from jaxtyping import Array, Float, PyTree
 
+from triax.core import random
 from triax.core.keys import Key, fold_name
 from triax.core.user_warnings import warn_user
 from triax.functions import Policy, is_qfunction
@@ -78,7 +78,7 @@ class ValueGradient(PolicyObjective):
 
     def _critic_values(self, hyperparams: dict, rng: Key, batch: Any, X: PyTree) -> list[Float[Array, " batch"]]:
         """What each critic says of the raw actions ``X``, in original units."""
-        rng_A, rng_q = jax.random.split(fold_name(rng, "critics"))
+        rng_A, rng_q = random.split(fold_name(rng, "critics"))
         values = []
         for q, adapt, weights in zip(self._critics, self._adapters, hyperparams["q"], strict=True):
             output = evaluate_at(batch, q, weights, rng_q, name="q", actions=adapt(rng_A, X)).output

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from gymnasium import spaces
 from jaxtyping import Array, Float, PyTree
 
+from triax.core import random
 from triax.core.keys import Key
 from triax.spaces import batch_decoder, decoder, frozen
 
@@ -198,8 +199,8 @@ class BaseProbaDist(ABC):
     def example_params(self, rng: Key, batch_size: int) -> DistParams:
         """Standard-normal noise, float32, of the structure and shapes that parameters have; traceable."""
         leaves, structure = jax.tree.flatten(jax.eval_shape(lambda: self.default_priors))
-        keys = jax.random.split(rng, len(leaves))
-        noise = [jax.random.normal(key, (batch_size, *leaf.shape[1:])) for key, leaf in zip(keys, leaves, strict=True)]
+        keys = random.split(rng, len(leaves))
+        noise = [random.normal(key, (batch_size, *leaf.shape[1:])) for key, leaf in zip(keys, leaves, strict=True)]
         return jax.tree.unflatten(structure, noise)
 
     @cached_property

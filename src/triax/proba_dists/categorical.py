@@ -10,6 +10,7 @@ import numpy as np
 from gymnasium import spaces
 from jaxtyping import Array, Bool, Float, Int
 
+from triax.core import random
 from triax.core.arrays import argmax
 from triax.core.keys import Key
 from triax.proba_dists.base import BaseProbaDist, DistParams, take_leaf
@@ -129,7 +130,7 @@ def gumbel_softmax(rng: Key, log_p: Float[Array, "*batch n"], tau: float) -> Flo
 
     Source: Jang et al. 2017, arXiv:1611.01144, eq. 1.
     """
-    return jax.nn.softmax((log_p + jax.random.gumbel(rng, log_p.shape, log_p.dtype)) / tau)
+    return jax.nn.softmax((log_p + random.gumbel(rng, log_p.shape, log_p.dtype)) / tau)
 
 
 def log_p_of_largest(log_p: Float[Array, "*batch n"], X: Float[Array, "*batch n"]) -> Float[Array, "*batch"]:

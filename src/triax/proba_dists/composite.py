@@ -4,10 +4,10 @@ import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-import jax
 from gymnasium import spaces
 from jaxtyping import Array, Float, PyTree
 
+from triax.core import random
 from triax.core.keys import Key
 from triax.proba_dists.base import BaseProbaDist, DistParams
 from triax.proba_dists.categorical import CategoricalDist
@@ -74,7 +74,7 @@ class ProbaDist(BaseProbaDist):
         return zip(self._parts, *columns, strict=True)
 
     def _keys(self, rng: Key) -> Any:
-        return [rng] if len(self._parts) == 1 else jax.random.split(rng, len(self._parts))
+        return [rng] if len(self._parts) == 1 else random.split(rng, len(self._parts))
 
     def _map(self, function: Callable, dist_params: DistParams) -> list[Any]:
         return [function(part, params) for part, params in self._zip(self._split("dist_params", dist_params))]

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 from jaxtyping import Array, Float
 
+from triax.core import random
 from triax.core.keys import Key
 from triax.proba_dists.base import BaseProbaDist, DistParams, take_leaf
 from triax.proba_dists.quantiles import quantiles
@@ -64,7 +64,7 @@ class EmpiricalQuantileDist(BaseProbaDist):
 
     def example_params(self, rng: Key, batch_size: int) -> DistParams:
         """Standard-normal values at midpoints."""
-        values = jax.random.normal(rng, (batch_size, self._num_quantiles))
+        values = random.normal(rng, (batch_size, self._num_quantiles))
         return {"values": values, "quantile_fractions": quantiles(batch_size, self._num_quantiles)}
 
     def decode(self, rng: Key, X: Any) -> Float[Array, " batch"]:
@@ -80,7 +80,7 @@ class EmpiricalQuantileDist(BaseProbaDist):
 
     def _sample(self, dist_params: DistParams, rng: Key) -> Float[Array, " batch"]:
         values = self._values(dist_params)
-        index = jax.random.randint(rng, (len(values), 1), 0, self._num_quantiles)
+        index = random.randint(rng, (len(values), 1), 0, self._num_quantiles)
         return jnp.take_along_axis(values, index, axis=-1)[:, 0]
 
     def _mean(self, dist_params: DistParams) -> Float[Array, " batch"]:

@@ -10,6 +10,7 @@ import numpy as np
 from gymnasium import spaces
 from jaxtyping import Array, Float, Int
 
+from triax.core import random
 from triax.core.arrays import argmax
 from triax.core.keys import Key
 from triax.proba_dists.base import BaseProbaDist, DistParams, take_leaf
@@ -105,7 +106,7 @@ class FactorizedCategoricalDist(BaseProbaDist):
         """Within a group the factors' noise is drawn at once, so it is independent too."""
         if len(self._groups) == 1:
             return dict.fromkeys(self._groups, rng)
-        return dict(zip(self._groups, jax.random.split(rng, len(self._groups)), strict=True))
+        return dict(zip(self._groups, random.split(rng, len(self._groups)), strict=True))
 
     def _total(self, terms: Callable[..., Array], *stacked: Stacked) -> Float[Array, " batch"]:
         """The sum of ``terms`` over all factors."""

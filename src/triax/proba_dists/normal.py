@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from gymnasium import spaces
 from jaxtyping import Array, Float, Shaped
 
+from triax.core import random
 from triax.core.keys import Key
 from triax.proba_dists.base import BaseProbaDist, DistParams, take_leaf
 from triax.proba_dists.box_bijection import BoxBijection
@@ -65,7 +66,7 @@ class DiagonalNormal(BaseProbaDist):
 
     def _draw(self, mu: Array, logvar: Array, rng: Key) -> tuple[Array, Array]:
         """Real numbers and the standard-normal noise behind them."""
-        noise = jax.random.normal(rng, jnp.broadcast_shapes(mu.shape, logvar.shape), mu.dtype)
+        noise = random.normal(rng, jnp.broadcast_shapes(mu.shape, logvar.shape), mu.dtype)
         return mu + jnp.exp(logvar / 2) * noise, noise
 
     def _entropy(self, dist_params: DistParams) -> Float[Array, " batch"]:

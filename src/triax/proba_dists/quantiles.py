@@ -2,11 +2,11 @@
 
 import math
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from triax.core import random
 from triax.core.keys import Key
 
 
@@ -26,7 +26,7 @@ def quantiles_uniform(rng: Key, batch_size: int, num_quantiles: int = 32) -> Flo
 
     Source: Dabney et al. 2018, arXiv:1806.06923, section 3.1.
     """
-    return jax.random.uniform(rng, (batch_size, num_quantiles))
+    return random.uniform(rng, (batch_size, num_quantiles))
 
 
 def quantile_cos_embedding(

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, PyTree
 
+from triax.core import random
 from triax.core.keys import Key
 from triax.core.numbers import Checked, check_number
 from triax.regularizers.regularizer import Regularizer, takes_actions
@@ -112,7 +113,7 @@ class NStepEntropyRegularizer(EntropyRegularizer):
         valid = self.valid_from_done(jnp.stack([jnp.asarray(done) for done in info["dones"]]))
         mask = jnp.stack([valid[k] for k in self.n])
         discount = jnp.stack([hyperparams["gamma"] ** k for k in self.n])[:, None]
-        keys = jax.random.split(rng, len(self.n))
+        keys = random.split(rng, len(self.n))
         states = [info["states"][k] for k in self.n]
         dist_params = [self._dist_params(params, state, key, S) for key, S in zip(keys, states, strict=True)]
         entropy = jnp.stack([self.f.proba_dist.entropy(part) for part in dist_params])
@@ -129,7 +130,7 @@ class NStepEntropyRegularizer(EntropyRegularizer):
         return self.batch_eval(params, hyperparams, state, rng, transition_batch)
 
     def _dist_params(self, params: PyTree, state: PyTree, rng: Key, S: PyTree) -> PyTree:
-        rng_S, rng_f = jax.random.split(rng)
+        rng_S, rng_f = random.split(rng)
         return self.f.function(params, state, rng_f, self.f.observation_preprocessor(rng_S, S), False)[0]
 
     def _recorded(self, transition_batch: TransitionBatch) -> dict[str, Any]:

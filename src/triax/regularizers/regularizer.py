@@ -3,9 +3,9 @@
 from abc import abstractmethod
 from typing import Any
 
-import jax
 from jaxtyping import Array, Float, PyTree
 
+from triax.core import random
 from triax.core.keys import Key
 from triax.core.sealed import Sealed
 from triax.functions import is_stochastic
@@ -81,7 +81,7 @@ class Regularizer(Sealed):
     def _at(
         self, params: PyTree, hyperparams: dict, state: PyTree, rng: Key, batch: TransitionBatch, at: Place
     ) -> tuple:
-        f, (rng_A, rng_f) = self.f, jax.random.split(rng)
+        f, (rng_A, rng_f) = self.f, random.split(rng)
         A = f.action_preprocessor(rng_A, batch.A) if takes_actions(f) else None
         dist_params = evaluate_at(batch, f, (params, state), rng_f, name="reg", at=at, actions=A).output
         return self.function(dist_params, **hyperparams), self.metrics_func(dist_params, **hyperparams)

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-import jax
 import optax
 from gymnasium.spaces import Discrete
 from jaxtyping import PyTree
 
+from triax.core import random
 from triax.core.keys import Key
 from triax.core.user_warnings import warn_user
 from triax.functions import is_qfunction
@@ -111,7 +111,7 @@ class ClippedDoubleQLearning(QRule):
         return [(f, (p, s)) for f, p, s in zip(self._target, params["q_targ"], state["q_targ"], strict=True)]
 
     def _policies_with_keys(self, params: dict, state: dict, rng: Key) -> list[tuple[Any, Weights, Key]]:
-        keys = jax.random.split(rng, len(self._policies))
+        keys = random.split(rng, len(self._policies))
         columns = self._policies, params["pi_targ"], state["pi_targ"], keys
         return [(pi, (p, s), key) for pi, p, s, key in zip(*columns, strict=True)]
 
@@ -128,7 +128,7 @@ class ClippedDoubleQLearning(QRule):
     def _candidates(self, params: dict, state: dict, rng: Key, batch: TransitionBatch) -> list[PyTree]:
         candidates = []
         for i, (pi, policy_weights, key) in enumerate(self._policies_with_keys(params, state, rng)):
-            rng_pi, rng_pick, rng_q = jax.random.split(key, 3)
+            rng_pi, rng_pick, rng_q = random.split(key, 3)
             X = self._pick(pi.proba_dist, next_dist_params(batch, pi, policy_weights, rng_pi), rng_pick)
             for j, (f, weights) in enumerate(self._targets(params, state)):
                 A = self._adapters[i][j](rng_q, X)

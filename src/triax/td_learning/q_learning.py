@@ -9,6 +9,7 @@ import optax
 from gymnasium.spaces import Discrete
 from jaxtyping import Array, Float, PyTree
 
+from triax.core import random
 from triax.core.keys import Key
 from triax.core.numbers import Checked, check_number
 from triax.functions import is_stochastic
@@ -68,7 +69,7 @@ class QLearning(QRule):
     def _next(self, params: dict, state: dict, rng: Key, batch: TransitionBatch) -> PyTree:
         weights = params["q_targ"], state["q_targ"]
         estimate = estimate_of(self._target)
-        rng_pi, rng_q = jax.random.split(rng)
+        rng_pi, rng_q = random.split(rng)
         if self._pi_targ is None:
             output = all_actions(batch, "q_targ", self._target, weights, rng_q)
             choice = self._choice(params, state, rng_q, batch, output)

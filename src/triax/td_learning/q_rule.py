@@ -2,9 +2,9 @@
 
 from typing import Any
 
-import jax
 from jaxtyping import Array, Float, PyTree
 
+from triax.core import random
 from triax.core.keys import Key
 from triax.learning.estimates import estimate_of, greedy
 from triax.learning.evaluation import Evaluated, evaluate_at
@@ -32,7 +32,7 @@ class QRule(TDRule):
         return "q_targ", self._target, (params["q_targ"], state["q_targ"])
 
     def _predict(self, name: str, f: Any, weights: Weights, rng: Key, batch: TransitionBatch) -> Evaluated:
-        rng_A, rng_q = jax.random.split(rng)
+        rng_A, rng_q = random.split(rng)
         A = f.action_preprocessor(rng_A, batch.A)
         return evaluate_at(batch, f, weights, rng_q, name=name, actions=A)
 

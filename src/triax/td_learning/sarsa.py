@@ -2,11 +2,11 @@
 
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Bool, PyTree
 
+from triax.core import random
 from triax.core.keys import Key
 from triax.learning.estimates import estimate_of
 from triax.regularizers import Regularizer
@@ -49,7 +49,7 @@ class Sarsa(QRule):
         super().__init__(q, q_targ, optimizer, loss_function, policy_regularizer)
 
     def _next(self, params: dict, state: dict, rng: Key, batch: TransitionBatch) -> PyTree:
-        rng_A, rng_q = jax.random.split(rng)
+        rng_A, rng_q = random.split(rng)
         A_next = self._target.action_preprocessor(rng_A, batch.A_next)
         output = one_action(batch, self._target, (params["q_targ"], state["q_targ"]), rng_q, A_next)
         return estimate_of(self._target).following(output)
@@ -99,7 +99,7 @@ class ExpectedSarsa(QRule):
         return {**super()._functions(), "pi_targ": self._pi_targ}
 
     def _next(self, params: dict, state: dict, rng: Key, batch: TransitionBatch) -> PyTree:
-        rng_pi, rng_q = jax.random.split(rng)
+        rng_pi, rng_q = random.split(rng)
         policy_weights, weights = ((params[name], state[name]) for name in ("pi_targ", "q_targ"))
         probabilities = action_probabilities(batch, self._pi_targ, policy_weights, rng_pi)
         output = all_actions(batch, "q_targ", self._target, weights, rng_q)

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 
+from triax.core import random
 from triax.core.keys import Key, fold_name
 from triax.env_protocol import EnvWrapper, cut_episode, restart
 
@@ -39,7 +39,7 @@ class EpisodeWrapper(EnvWrapper):
         """The first state of an episode; with ``desynchronize`` some of its steps count as done."""
         if not self.desynchronize:
             return self.restart(rng)
-        count = jax.random.randint(fold_name(rng, "step_counter"), (), 0, max(1, self.max_len // 2), jnp.int32)
+        count = random.randint(fold_name(rng, "step_counter"), (), 0, max(1, self.max_len // 2), jnp.int32)
         return _counted(self.env.reset(fold_name(rng, "env")), count)
 
     def restart(self, rng: Key) -> Any:

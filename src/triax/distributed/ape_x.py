@@ -131,12 +131,16 @@ class ApeX:
                 return
             self._feed_learner()
             self._feed_workers(total_steps)
-            self._crew.pump()
+            self._pump()
 
     def settle(self) -> None:
         """Wait until nothing is under way."""
         while not self._crew.is_idle:
-            self._crew.pump()
+            self._pump()
+
+    def _pump(self) -> None:
+        self._session.check()
+        self._crew.pump()
 
     def evaluate(self, num_episodes: int, seed: int) -> Float[np.ndarray, " episodes"]:
         """Returns of greedy episodes, shared out to the workers. Nothing else goes on meanwhile."""
@@ -158,13 +162,14 @@ class ApeX:
         return restore_tree(jax.eval_shape(self.agent.init, jax.random.key(0)), self._arrays, "ApeX")
 
     def state_dict(self) -> dict[str, Any]:
-        """All that a run goes on from, in new episodes; waits until nothing is under way.
+        """All that a run goes on from, in new episodes; waits for learner and replay, but for no worker's steps.
 
         ``{"scalars": <what JSON can hold>, "arrays": {path: array}}``, for :meth:`start`.
         """
-        self.settle()
-        assert self._arrays is not None
-        replay = self._crew.ask([(self._replay, "state_dict", ())])[0]
+        with self._crew.leaving("gather"):
+            self.settle()
+            assert self._arrays is not None
+            replay = self._crew.ask([(self._replay, "state_dict", ())])[0]
         arrays = {f"agent/{name}": leaf for name, leaf in self._arrays.items()}
         arrays |= {f"replay/{name}": array for name, array in replay["arrays"].items()}
         scalars = {"steps": self.steps, "updates": self.updates, "replay": replay["scalars"]}

@@ -1,9 +1,10 @@
 """The processes of a distributed run: started, called, started again where they died, and ended."""
 
+import contextlib
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import ray
@@ -15,6 +16,8 @@ logger = logging.getLogger("triax.distributed")
 
 _TELL_EVERY = 15.0
 """Seconds between two words on who has not started yet."""
+_SILENT = 60.0
+"""Seconds without an answer after which that is said."""
 
 
 class Member:
@@ -28,11 +31,13 @@ class Member:
         """Deaths since a call was last answered."""
         self.pid: int | None = None
         self.handle: Any = None
+        self.is_silent = False
+        """Whether it has been said that it does not answer."""
 
     def start(self) -> None:
         """The first process, or the next."""
         self.life += 1
-        self.pid = None
+        self.pid, self.is_silent = None, False
         self.handle = self.make(self.life)
 
 
@@ -42,6 +47,7 @@ class Call:
     def __init__(self, member: Member, method: str, size: int, then: Callable[[Any], None]) -> None:
         self.member, self.method, self.size, self.then = member, method, size, then
         self.life = member.life
+        self.began = time.monotonic()
 
     @property
     def is_current(self) -> bool:
@@ -65,6 +71,8 @@ class Crew:
         self._counts: Counter[tuple[str, Member | None]] = Counter()
         self._sizes: Counter[str] = Counter()
         self._began, self._told = time.monotonic(), 0.0
+        self._left: str | None = None
+        self._looked = 0.0
 
     def add(self, name: str, make: Callable[[int], Any]) -> Member:
         """Starts a member."""
@@ -102,21 +110,32 @@ class Crew:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is under way."""
-        return not self._calls
+        """Whether nothing is under way, but for what is left alone."""
+        return not self._awaited()
+
+    @contextlib.contextmanager
+    def leaving(self, method: str) -> Iterator[None]:
+        """Meanwhile answers of this method are not taken in, nor waited for."""
+        self._left = method
+        try:
+            yield
+        finally:
+            self._left = None
 
     def pump(self, timeout: float = 0.05) -> None:
         """Take in the answers that have come; waits for one if there are none.
 
         Raises ``DistributedError`` when a call failed with an exception, or a member died once too often.
         """
-        if not self._calls:
+        awaited = self._awaited()
+        if not awaited:
             return
-        come, _ = ray.wait(list(self._calls), num_returns=1, timeout=timeout, fetch_local=False)
+        come, _ = ray.wait(awaited, num_returns=1, timeout=timeout, fetch_local=False)
         if come:
-            come, _ = ray.wait(list(self._calls), num_returns=len(self._calls), timeout=0, fetch_local=False)
+            come, _ = ray.wait(awaited, num_returns=len(awaited), timeout=0, fetch_local=False)
         for reference in come:
             self._take(reference, self._calls.pop(reference))
+        self._tell_of_silence()
 
     @property
     def missing(self) -> list[str]:
@@ -175,8 +194,33 @@ class Crew:
         except RayError as error:
             raise DistributedError(f"{call.member.name} failed in {call.method}: {_reason(error)}") from error
         if is_current:
+            call.member.is_silent = False
             call.member.failures = 0 if call.method != "ready" else call.member.failures
             call.then(answer)
+
+    def _awaited(self) -> list[Any]:
+        return [reference for reference, call in self._calls.items() if call.method != self._left]
+
+    def _tell_of_silence(self) -> None:
+        """Once for each process. Nobody is killed for it: the next step may be one that takes so long."""
+        now = time.monotonic()
+        if now < self._looked + 1.0:
+            return
+        self._looked = now
+        for call in self._calls.values():
+            member, waited = call.member, now - call.began
+            is_new = call.is_current and not member.is_silent and member.pid is not None
+            if is_new and waited > _SILENT:
+                member.is_silent = True
+                logger.warning(
+                    "%s (process %d) has not answered %s for %.0f s; the run waits for it. Should it be stuck: kill %d,"
+                    " and another one takes its place.",
+                    member.name,
+                    member.pid,
+                    call.method,
+                    waited,
+                    member.pid,
+                )
 
     def _count(self, call: Call, sign: int) -> None:
         for member in (None, call.member):

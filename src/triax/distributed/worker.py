@@ -1,22 +1,25 @@
 """A base class for agents of your own in many processes: parameter store, rollout workers, learner."""
 
+import contextlib
 import functools
 import inspect
 import threading
 import time
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-import gymnasium
 import numpy as np
 
+from triax.core.numbers import check_count
 from triax.distributed.store import LocalStore, RayStore, Store
-from triax.wrappers import TrainMonitor
+from triax.distributed.worker_env import monitored, threshold, time_limit
+from triax.wrappers.episode_metrics import check_scalars
 
 _SHORTEST, _LONGEST = 1 / 1024, 1.0
-"""Pauses, in seconds, between looks at whether there is enough to learn from."""
+"""Pauses, in seconds, between looks at whether there is enough to learn from. A look costs a millisecond; a pause of
+half a minute, as coax has it, would leave the learner idle, and a stop unheard, for as long."""
 
 
 class Worker(ABC):
@@ -62,7 +65,7 @@ class Worker(ABC):
         buffer_warmup: int | None = None,
         name: str | None = None,
     ):
-        self.env = _monitored(env, name)
+        self.env = monitored(env, name)
         self.param_store = param_store
         self.pi, self.tracer, self.buffer, self.buffer_warmup, self.name = pi, tracer, buffer, buffer_warmup, name
         self.lock = threading.RLock()
@@ -103,9 +106,11 @@ class Worker(ABC):
     # ------------------------------------------------------------------ loops
 
     def rollout(self) -> None:
-        """One episode: up to the time limit, each step of it traced."""
+        """One episode: up to the time limit, each step of it traced. ``ValueError`` without a ``pi``."""
+        if self.pi is None:
+            raise ValueError("Worker.rollout: there is no pi to act with; pass pi=... to Worker.__init__.")
         s, _ = self.env.reset()
-        for left in reversed(range(_time_limit(self.env))):
+        for left in reversed(range(time_limit(self.env))):
             a, logp = self.pi(s, return_logp=True)
             s_next, r, terminated, truncated, _ = self.env.step(a)
             truncated = not terminated and bool(truncated or left == 0)
@@ -117,21 +122,23 @@ class Worker(ABC):
     def rollout_loop(self, max_total_steps: int, reward_threshold: float | None = None) -> None:
         """Episodes, until all workers together made so many steps, or the smoothed return here reaches the threshold.
 
-        ``reward_threshold`` is by default that of the environment. Ends too where the store was stopped.
+        ``reward_threshold`` is by default that of the environment. Ends too where the store was stopped; an error stops
+        it, and with it all other loops, which might wait for steps that nobody makes.
         """
-        threshold = _threshold(self.env) if reward_threshold is None else reward_threshold
-        total, stopped = self._store.ask("progress", 0)
-        has_reached = False
-        while not (stopped or has_reached or total >= max_total_steps):
-            self.pull_state()
-            began = time.perf_counter()
-            self.rollout()
-            speed = self.env.t / max(time.perf_counter() - began, 1e-9)
-            total, stopped = self._store.ask("progress", self.env.t)
-            metrics = {"throughput/rollout_loop": speed, "episode/T_global": total}
-            self.env.record_metrics({**self.pull_metrics(), **metrics})
-            has_reached = self.env.avg_G >= threshold
-        self._store.settle()
+        goal = threshold(self.env) if reward_threshold is None else reward_threshold
+        with self._stopping_all_on_error():
+            total, stopped = self._store.ask("progress", 0)
+            has_reached = False
+            while not (stopped or has_reached or total >= max_total_steps):
+                self.pull_state()
+                began = time.perf_counter()
+                self.rollout()
+                speed = self.env.t / max(time.perf_counter() - began, 1e-9)
+                total, stopped = self._store.ask("progress", self.env.t)
+                metrics = {"throughput/rollout_loop": speed, "episode/T_global": total}
+                self.env.record_metrics({**self.pull_metrics(), **metrics})
+                has_reached = self.env.avg_G >= goal
+            self._store.settle()
 
     def learn_loop(self, max_total_steps: int, batch_size: int = 32) -> None:
         """Learn, until all workers together made so many steps, or the store was stopped.
@@ -140,11 +147,12 @@ class Worker(ABC):
         error stops the store, and with it the workers: nobody would learn any more.
         """
         has_learned = False
-        try:
+        with self._stopping_all_on_error():
             while (batch := self._wait_for_batch(batch_size, max_total_steps)) is not None:
                 self.pull_state()
                 began = time.perf_counter()
-                metrics, has_learned = dict(self.learn(batch)), True
+                metrics, has_learned = self.learn(batch), True
+                check_scalars("Worker.learn", metrics)
                 if self._store.is_settled("accept_state"):
                     self.push_state()
                 speed = batch_size / max(time.perf_counter() - began, 1e-9)
@@ -152,21 +160,18 @@ class Worker(ABC):
             if has_learned:
                 self.push_state()
             self._store.settle()
-        except BaseException:
-            self._store.tell("stop")
-            raise
 
     # ------------------------------------------------------------------ the store's replay
 
     def buffer_len(self) -> int:
         """Transitions in the store's buffer."""
-        return len(self.buffer) if self._remote is None else self._remote.ask("buffer_len")
+        return len(self._buffer) if self._remote is None else self._remote.ask("buffer_len")
 
     def buffer_add(self, transition_batch: Any, Adv: Any = None) -> None:
         """Add to the store's buffer; ``Adv`` is passed on if its ``add`` takes it."""
         if self._remote is not None:
             self._remote.tell("buffer_add", transition_batch, _as_numpy(Adv))
-        elif "Adv" in _accepted(self.buffer.add, ("Adv",)):
+        elif "Adv" in _accepted(self._buffer.add, ("Adv",)):
             self.buffer.add(transition_batch, Adv=Adv)
         else:
             self.buffer.add(transition_batch)
@@ -174,7 +179,7 @@ class Worker(ABC):
     def buffer_update(self, transition_batch_idx: Any, Adv: Any) -> None:
         """Update priorities in the store's buffer."""
         if self._remote is None:
-            self.buffer.update(transition_batch_idx, Adv)
+            self._buffer.update(transition_batch_idx, Adv)
         else:
             self._remote.tell("buffer_update", _as_numpy(transition_batch_idx), _as_numpy(Adv))
 
@@ -209,7 +214,8 @@ class Worker(ABC):
         return dict(self._metrics) if self._remote is None else self._remote.ask("pull_metrics")
 
     def push_metrics(self, metrics: Mapping[str, Any]) -> None:
-        """Record metrics on the store's monitor."""
+        """Record metrics, scalars by name, on the store's monitor."""
+        check_scalars("Worker.push_metrics", metrics)
         if self._remote is not None:
             self._remote.tell("push_metrics", {name: float(value) for name, value in metrics.items()})
             return
@@ -250,7 +256,7 @@ class Worker(ABC):
 
     def batch_if_ready(self, batch_size: int) -> tuple[Any, int, bool]:
         """A batch or ``None``, and what ``progress`` says."""
-        is_ready = len(self.buffer) >= max(self.buffer_warmup or 0, batch_size)
+        is_ready = len(self._buffer) >= max(self.buffer_warmup or 0, batch_size)
         return (self.buffer.sample(batch_size=batch_size) if is_ready else None), *self.progress(0)
 
     def accept_state(self, state: Any, author: str) -> None:
@@ -279,6 +285,23 @@ class Worker(ABC):
     def _store(self) -> Store:
         return self._own if self._remote is None else self._remote
 
+    @property
+    def _buffer(self) -> Any:
+        if self.buffer is None:
+            raise ValueError(
+                "Worker: the parameter store has no buffer. Pass buffer=..., such as SimpleReplayBuffer(10_000), to the"
+                " Worker.__init__ of the one whose param_store is None."
+            )
+        return self.buffer
+
+    @contextlib.contextmanager
+    def _stopping_all_on_error(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            self._store.tell("stop")
+            raise
+
     def _trace(self, s: Any, a: Any, r: float, terminated: bool, truncated: bool, logp: Any, s_next: Any) -> None:
         known = {"truncated": truncated, "s_next": s_next}
         done = terminated if "truncated" in self._extra else terminated or truncated
@@ -286,6 +309,7 @@ class Worker(ABC):
 
     def _wait_for_batch(self, batch_size: int, max_total_steps: float) -> Any:
         """``None`` once the steps are made, or the store is stopped."""
+        check_count("Worker", "batch_size", batch_size)
         pause = _SHORTEST
         while True:
             batch, total, stopped = self._store.ask("batch_if_ready", batch_size)
@@ -295,31 +319,6 @@ class Worker(ABC):
                 return batch
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST)
-
-
-def _monitored(env: Any, name: str | None) -> TrainMonitor:
-    made = gymnasium.make(env) if isinstance(env, str) else env
-    if not isinstance(made, gymnasium.Env) and callable(made):
-        made = made()
-    if not isinstance(made, gymnasium.Env):
-        raise TypeError(f"Worker: env must be a gymnasium.Env, an id, or a callable that makes one; got {env!r}.")
-    _time_limit(made)
-    return made if isinstance(made, TrainMonitor) else TrainMonitor(made, name=name, log_all_metrics=True)
-
-
-def _time_limit(env: gymnasium.Env) -> int:
-    limit = env.spec.max_episode_steps if env.spec is not None else None
-    if limit is None:
-        raise ValueError(
-            "Worker: env.spec.max_episode_steps must be there, since a rollout is one episode. Try"
-            " gymnasium.make(id, max_episode_steps=...)."
-        )
-    return limit
-
-
-def _threshold(env: gymnasium.Env) -> float:
-    found = env.spec.reward_threshold if env.spec is not None else None
-    return np.inf if found is None else found
 
 
 def _accepted(function: Callable[..., Any], names: tuple[str, ...]) -> tuple[str, ...]:

@@ -74,9 +74,14 @@ class ResumeRun:
     """Stop when an evaluation reaches this mean return, inf for never; by default as was planned."""
     devices: int | None = None
     """Of JAX environments: over how many devices they are split from now on; by default as before."""
+    workers: int | None = None
+    """Of a run in many processes: how many act from now on; by default as before."""
+    address: str | None = None
+    """Of a run in many processes: the Ray cluster that it goes on in, or local for this machine; by default as
+    before."""
 
     def __post_init__(self) -> None:
-        for name in ("steps", "devices"):
+        for name in ("steps", "devices", "workers"):
             if getattr(self, name) is not None:
                 check_positive(name, getattr(self, name))
         check_stop_at(self.stop_at)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import sys
+from typing import Any
 
 from triax.cli.algorithms import algorithm_of
 from triax.cli.commands import ResumeRun
@@ -24,6 +25,7 @@ def resume(command: ResumeRun) -> int:
         require_unused(run.path)
         algorithm, record = algorithm_of(run), run.record
         config = _on_devices(run.load_config(algorithm.command), command.devices)
+        config = _in_processes(config, workers=command.workers, address=command.address)
         plan = _plan(command, config, record, run)
         training = algorithm.make_training(config)
         last = load_last_state(run.states, skipped=lambda error: _say(f"{error} Taking the state before."))
@@ -46,6 +48,18 @@ def _on_devices(config: TrainCommand, devices: int | None) -> TrainCommand:
     if not isinstance(config, TrainSideBySide):
         raise ValueError(f"--devices {devices} is for agents in JAX environments; {config.algorithm} runs on the host.")
     return dataclasses.replace(config, devices=devices)
+
+
+def _in_processes(config: TrainCommand, **asked: Any) -> TrainCommand:
+    """The config with as many workers as are asked for, at that address."""
+    changes = {name: value for name, value in asked.items() if value is not None}
+    if not changes:
+        return config
+    if not config.workers:
+        options = " ".join(f"--{name} {value}" for name, value in changes.items())
+        raise ValueError(f"{options} is for runs that were begun with --workers; this one is one process.")
+    processes = dataclasses.replace(getattr(config, "processes"), **changes)  # noqa: B009  # where workers are, it is
+    return dataclasses.replace(config, processes=processes)
 
 
 def _require_whole(run: Run) -> None:

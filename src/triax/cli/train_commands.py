@@ -21,7 +21,7 @@ class Processes:
     in one process. Needs triax[ray] and a Gymnasium environment. Replay is prioritized then, with alpha 0.6 unless
     given, and each worker has an epsilon of its own. Not reproducible number for number."""
     address: str | None = None
-    """Of the Ray cluster that they run in, such as auto or 10.0.0.1:6379; by default this machine."""
+    """Of the Ray cluster that they run in, such as auto or 10.0.0.1:6379; by default, or local, this machine."""
     chunk_length: int = 32
     """Steps that a worker makes before it hands them over and looks for newer weights."""
     updates_per_call: int = 16

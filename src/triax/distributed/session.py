@@ -81,8 +81,9 @@ def _initialize(address: str | None, num_cpus: int) -> None:
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
     if address not in (None, LOCAL):
         options["address"] = address
-    else:  # processes share cores where there are fewer: they wait for each other most of the time
-        options |= {"num_cpus": max(num_cpus, os.cpu_count() or 1), "include_dashboard": False}
+    else:  # in words: without, Ray takes RAY_ADDRESS, or a cluster that runs here
+        # Processes share cores where there are fewer: they wait for each other most of the time.
+        options |= {"address": LOCAL, "num_cpus": max(num_cpus, os.cpu_count() or 1), "include_dashboard": False}
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     with warnings.catch_warnings():
         # JAX warns of forks; what Ray forks becomes another program at once.
@@ -92,5 +93,5 @@ def _initialize(address: str | None, num_cpus: int) -> None:
 
 def _dead_processes() -> list[str]:
     """Names of those that Ray started for itself on this machine and did not end; of a cluster by address, none."""
-    node = worker._global_node  # there is no public way to ask
+    node: Any = worker._global_node  # there is no public way to ask
     return [name for name, _ in node.dead_processes()] if node is not None else []

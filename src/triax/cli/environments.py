@@ -6,7 +6,7 @@ from typing import Any
 import gymnasium
 
 from triax import envs
-from triax.core.errors import TriaxError
+from triax.core.errors import MissingExtraError, TriaxError
 
 _ON_DEVICE = ("gymnax", "brax", "playground")
 _GYMNAX, _MUJOCO = "pip install 'triax[gymnax]'", "pip install 'triax[mujoco]'"
@@ -100,6 +100,7 @@ def _check_form(name: str) -> None:
 
 def _error_of(name: str, error: Exception) -> EnvironmentNameError:
     module = name.partition(":")[0]
-    lacking = [getattr(one, "name", None) for one in (error, error.__cause__)]  # Gymnasium's own has none
+    lacks_extra = isinstance(error, MissingExtraError)  # then pip helps, and no folder
+    lacking = [] if lacks_extra else [getattr(one, "name", None) for one in (error, error.__cause__)]
     tries = f" Try PYTHONPATH=FOLDER, where FOLDER holds {module}.py." if module in lacking else ""
     return EnvironmentNameError(f"the environment {name!r} cannot be made: {str(error).rstrip('.')}.{tries}")

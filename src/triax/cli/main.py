@@ -1,6 +1,7 @@
 """Entry point of the command ``triax``."""
 
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 
@@ -30,7 +31,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if list(arguments[:1]) == ["--version"]:  # a command is due otherwise
         print(f"triax {__version__}")
         sys.exit(0)
-    command = parse(arguments)
+    try:
+        command = parse(arguments)
+    except BrokenPipeError:  # who read the help has read enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes at its end
+        sys.exit(FAILED)
     try:
         sys.exit(_run(command))
     except KeyboardInterrupt:

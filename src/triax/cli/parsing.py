@@ -2,6 +2,7 @@
 
 import contextlib
 import difflib
+import inspect
 import io
 import re
 import sys
@@ -11,6 +12,7 @@ from typing import Any, NoReturn, get_args, get_type_hints
 import tyro
 
 from triax.cli.commands import Arguments, Command, Train
+from triax.cli.completion import SHELLS, complete
 
 WRONG_USAGE = 2
 _ENOUGH, _NEAR_BEST, _MOST = 0.6, 0.1, 3
@@ -21,8 +23,11 @@ _OPTION = r"--[a-zA-Z]|-(?!inf|nan)[a-zA-Z]"
 
 def parse(arguments: Sequence[str]) -> Command:
     """The command; exits with 0 after help, and with 2 and what was meant for what is not understood."""
-    if any(word.startswith("--tyro-") for word in arguments):  # completion, of all commands
-        return tyro.cli(Arguments, prog="triax", args=arguments).triax
+    if len(arguments) > 1 and re.fullmatch(r"--tyro[-_](print|write)[-_]completion", arguments[0]):
+        if arguments[1] not in SHELLS:
+            _refuse(f"triax {arguments[0]}: expected one of {', '.join(SHELLS)}; got {arguments[1]!r}.")
+        complete(arguments, _told())
+        sys.exit(0)
     command = _choose("triax", "command", arguments, _choices(Arguments, "triax"))
     if command is None:
         return tyro.cli(Arguments, prog="triax", args=arguments).triax
@@ -33,6 +38,12 @@ def parse(arguments: Sequence[str]) -> Command:
     if algorithm is None:
         return tyro.cli(Train, prog="triax train", args=rest)
     return Train(_parse_options(algorithm, f"triax train {rest[0]}", rest[1:]))
+
+
+def _told() -> dict[str, str]:
+    """What each command and algorithm is: the first paragraph of its class's docstring."""
+    named = _choices(Arguments, "triax") | _choices(Train, "algorithm")
+    return {name: inspect.cleandoc(command.__doc__ or "").partition("\n\n")[0] for name, command in named.items()}
 
 
 def _choices(of: type, field: str) -> dict[str, type]:
@@ -58,7 +69,8 @@ def _choose(program: str, what: str, words: Sequence[str], choices: dict[str, ty
 def _parse_options(command: type, program: str, words: Sequence[str]) -> Any:
     """What is misspelt is told before all else: tyro may have taken what follows for its values."""
     try:
-        return tyro.cli(command, prog=program, args=words, console_outputs=False)
+        with contextlib.redirect_stderr(io.StringIO()):  # tyro says what a class refuses even without console_outputs
+            return tyro.cli(command, prog=program, args=words, console_outputs=False)
     except SystemExit as end:
         if end.code:
             _refuse_misspelt(command, program, words)

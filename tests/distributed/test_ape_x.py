@@ -11,7 +11,7 @@ import pytest
 import ray
 
 from triax.agents import QLearningConfig
-from triax.distributed import ApeX, ApeXConfig, DistributedError, Recipe
+from triax.distributed import ApeX, ApeXConfig, DistributedError, Recipe, crew
 
 from .agents import CARTPOLE, FAILING, make_small
 
@@ -123,6 +123,26 @@ def test_a_learner_that_stands_still_makes_the_workers_wait_and_nothing_piles_up
         os.kill(run.pids["the learner"], signal.SIGCONT)
     run.advance(steps + 100, FOR_EVER)
     assert run.updates > updates
+
+
+def test_a_worker_that_is_stuck_is_named_and_keeps_no_state_from_being_saved(run, monkeypatch, caplog):
+    monkeypatch.setattr(crew, "_SILENT", 0.5)
+    run.advance(run.steps + 50, FOR_EVER)
+    pid = run.pids["rollout worker 1"]
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        until = time.monotonic() + 60.0
+        with caplog.at_level(logging.WARNING, "triax.distributed"):
+            run.advance(FOR_EVER, FOR_EVER, lambda step: "has not answered" in caplog.text or late(until))
+        assert f"rollout worker 1 (process {pid}) has not answered gather" in caplog.text
+        state = run.state_dict()
+        assert len(state["arrays"]["replay/errors"]) == state["scalars"]["steps"] == run.steps
+        assert int(run.agent_state().updates) == state["scalars"]["updates"] == run.updates
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    steps = run.steps
+    run.advance(steps + 100, FOR_EVER)
+    assert len(stored(run)["replay/errors"]) == run.steps
 
 
 def test_weights_are_put_into_the_object_store_once_for_each_version_and_workers_take_turns(run, monkeypatch):

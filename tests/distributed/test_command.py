@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from cli.running import run
+from triax.cli import distributed_loop
+from triax.distributed import ApeX
 from triax.runs import Run
 
 TINY = ["--hidden", "8", "--batch-size", "8", "--eval-episodes", "2", "--stop-at", "inf", "--learning-starts", "100"]
@@ -41,10 +43,18 @@ def test_two_workers_learn_cartpole_and_leave_a_run_that_is_evaluated(tmp_path, 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("cluster")
-def test_it_is_resumed_in_new_episodes_and_says_so(tmp_path, capsys):
-    path = tmp_path / "run"
+def test_it_is_resumed_in_new_episodes_with_as_many_workers_as_are_asked_for_and_says_so(tmp_path, capsys, monkeypatch):
+    path, began = tmp_path / "run", []
     assert run("train", "dqn", "CartPole-v1", *SHORT, "--run-dir", path) == 0
-    assert run("resume", path, "--steps", 900) == 0
+
+    class Noted(ApeX):
+        def start(self, *args):
+            super().start(*args)
+            began.append(list(self.pids))
+
+    monkeypatch.setattr(distributed_loop, "ApeX", Noted)
+    assert run("resume", path, "--steps", 900, "--workers", 3) == 0
+    assert began == [["the learner", "the replay", *(f"rollout worker {i}" for i in range(3))]]
     assert "begin new episodes" in capsys.readouterr().err
     opened = Run.open(path)
     assert opened.record.step == 900
@@ -79,13 +89,21 @@ def test_what_cannot_run_in_many_processes_is_said_before_a_directory_is_made(
     assert not (tmp_path / "x").exists()
 
 
+def test_a_run_of_one_process_is_not_resumed_in_many(tmp_path, capsys):
+    path, steps = tmp_path / "run", ["--total-steps", 30, "--eval-every", 30]
+    assert run("train", "dqn", "CartPole-v1", *TINY, *steps, "--run-dir", path) == 0
+    assert run("resume", path, "--steps", 60, "--workers", 2, "--address", "auto") == 1
+    assert "--workers 2 --address auto is for runs that were begun with --workers" in capsys.readouterr().err
+    assert Run.open(path).record.step == 30
+
+
 def processes_of(mark):
     """Those that have it in their environment, as everything has that a command starts."""
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             if mark.encode() in (entry / "environ").read_bytes() and (entry / "stat").read_text().split()[-50] != "Z":
-                found.append(f"{entry.name} {(entry / 'cmdline').read_bytes()[:80]}")
+                found.append(f"{entry.name} {(entry / 'cmdline').read_bytes()[:120]}")
         except OSError:  # it has just ended, or is not ours
             continue
     return found
@@ -134,6 +152,20 @@ def test_ctrl_c_keeps_what_was_learned_and_leaves_no_process(tmp_path):
     assert Run.open(path).record.state == "stopped"
     assert Run.open(path).states.latest_step() == Run.open(path).record.step > 0
     wait_for(lambda: not processes_of(mark), seconds=30)
+
+
+@pytest.mark.slow
+def test_when_ray_itself_is_killed_the_command_says_so_and_the_last_state_is_resumed(tmp_path):
+    mark, path = uuid.uuid4().hex, tmp_path / "run"
+    command = start(path, mark, "--total-steps", "10000000", "--eval-every", "200", "--checkpoint-every", "0")
+    wait_for(lambda: (path / "states").exists() and Run.open(path).states.latest_step())
+    [raylet] = [found.split()[0] for found in processes_of(mark) if "raylet/raylet" in found]
+    os.kill(int(raylet), signal.SIGKILL)
+    error = command.communicate(timeout=60)[1]
+    assert command.returncode == 1
+    assert "Ray's own process raylet died" in error
+    wait_for(lambda: not processes_of(mark), seconds=30)
+    assert run("resume", path, "--steps", Run.open(path).states.latest_step() + 100) == 0
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ from triax.distributed import Worker
 from triax.experience_replay import SimpleReplayBuffer
 from triax.wrappers import TrainMonitor
 
+from .batches import numbered
 from .workers import QWorker
 
 
@@ -128,6 +129,51 @@ def test_a_learner_that_fails_stops_the_workers_and_one_without_enough_waits_unt
     with pytest.raises(ArithmeticError, match="diverged"):
         Broken(param_store=store).learn_loop(10_000)
     assert store.progress(0)[1]
+
+
+def test_a_worker_that_fails_stops_the_learner_that_would_wait_for_its_steps():
+    class Broken(QWorker):
+        def trace(self, *args, **options):
+            raise ArithmeticError("fell over")
+
+    store = QWorker()
+    learner, actor = QWorker(param_store=store), Broken(param_store=store)
+    waiting = threading.Thread(target=learner.learn_loop, args=(10_000,))
+    waiting.start()
+    with pytest.raises(ArithmeticError, match="fell over"):
+        actor.rollout_loop(10_000)
+    waiting.join(30)
+    assert not waiting.is_alive()
+
+
+def test_what_is_missing_or_cannot_be_is_named_before_anything_is_waited_for():
+    worker = Counting(param_store=Counting())
+    for call in (
+        worker.buffer_len,
+        lambda: worker.buffer_add(None),
+        lambda: worker.buffer_update([0], [1.0]),
+        lambda: worker.learn_loop(10),
+        worker.buffer_sample,
+    ):
+        with pytest.raises(ValueError, match="the parameter store has no buffer"):
+            call()
+    worker.pi = None
+    with pytest.raises(ValueError, match="no pi to act with"):
+        worker.rollout()
+    with pytest.raises(ValueError, match="batch_size must be at least 1; got 0"):
+        QWorker(param_store=QWorker()).buffer_sample(0)
+    with pytest.raises(TypeError, match="metric 'loss' must be a scalar"):
+        worker.push_metrics({"loss": np.zeros(3)})
+
+
+@pytest.mark.parametrize("returned", [None, {"loss": np.zeros(3)}])
+def test_what_learn_returns_is_a_dict_of_scalars(returned):
+    store = Counting(buffer=SimpleReplayBuffer(10, random_seed=0))
+    store.buffer.add(numbered(0, 8))
+    learner = Counting(param_store=store)
+    learner.learn = lambda batch: returned
+    with pytest.raises(TypeError, match=r"Worker\.learn: .* scalar"):
+        learner.learn_loop(10_000, batch_size=4)
 
 
 def test_acting_and_learning_side_by_side_in_threads():

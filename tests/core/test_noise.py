@@ -67,3 +67,8 @@ def test_misuse_is_refused():
     noise(np.zeros(2))
     with pytest.raises(ValueError, match=r"noise.reset\(\)"):
         noise(np.zeros(3))
+
+
+def test_noise_prints_its_numbers_and_its_bounds_if_it_has_some():
+    assert str(OrnsteinUhlenbeckNoise(sigma=0.2)) == "OrnsteinUhlenbeckNoise(mu=0.0, sigma=0.2, theta=0.15)"
+    assert str(OrnsteinUhlenbeckNoise(min_value=-1, max_value=2)).endswith("theta=0.15, in [-1, 2])")

@@ -34,6 +34,11 @@ class OrnsteinUhlenbeckNoise:
         self._generator = make_generator(random_seed)
         self._noise: np.ndarray | None = None
 
+    def __repr__(self) -> str:
+        bounded = self.min_value is not None or self.max_value is not None
+        bounds = f", in [{self.min_value}, {self.max_value}]" if bounded else ""
+        return f"OrnsteinUhlenbeckNoise(mu={self.mu}, sigma={self.sigma}, theta={self.theta}{bounds})"
+
     def reset(self) -> None:
         """Restart the process at ``mu``, as for a new episode; the generator goes on."""
         self._noise = None

@@ -21,6 +21,7 @@ from triax.core.sharding import (
     tracing_for,
 )
 from triax.envs import resetting
+from triax.loops.description import describe_device_loop
 from triax.loops.device_replay import Experience
 from triax.loops.off_policy_core import AXES, OffPolicyConfig, OffPolicyCore, OffPolicyState, StepKeys
 
@@ -68,6 +69,9 @@ class DeviceOffPolicy:
             run = jax.vmap(run, in_axes=(axes, None), out_axes=(axes, 0))
         self._jitted_init = jax.jit(init)
         self._jitted_run = jax.jit(run, donate_argnums=0)
+
+    def __repr__(self) -> str:
+        return describe_device_loop("DeviceOffPolicy", self)
 
     # ------------------------------------------------------------------ the shell
 

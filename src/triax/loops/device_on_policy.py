@@ -28,6 +28,7 @@ from triax.core.sharding import (
 from triax.envs import resetting
 from triax.envs.adapt import declared_action_space
 from triax.loops.action_checks import check_actions
+from triax.loops.description import describe_device_loop
 from triax.loops.rollouts import Acting, IterationKeys, begin, rollout
 
 Measure = Callable[[PyTree, Rollout], dict[str, Any]]
@@ -160,6 +161,9 @@ class DeviceOnPolicy:
                 f"DeviceOnPolicy: agent and environment must be hashable, since the program is compiled for them: "
                 f"{error}. A frozen dataclass is, and a class without __eq__."
             ) from error
+
+    def __repr__(self) -> str:
+        return describe_device_loop("DeviceOnPolicy", self.program)
 
     def init(self, key: Key, agent_state: PyTree | None = None) -> OnPolicyState:
         """The state before the first iteration; ``key`` is one key, or one for each seed.

@@ -13,6 +13,7 @@ from jaxtyping import Array, PyTree
 from triax.agents.off_policy import OffPolicyAgent
 from triax.core.keys import Key, fold_name
 from triax.core.trees import copy_arrays
+from triax.loops.description import describe_vector_loop
 from triax.loops.device_replay import Experience
 from triax.loops.episodes import Episodes
 from triax.loops.gymnasium import Hook, Progressed
@@ -77,6 +78,9 @@ class VectorOffPolicy:
         self._compiled = _compile(self._core)
         self._state: VectorOffPolicyState | None = None
         self._acted: Acted
+
+    def __repr__(self) -> str:
+        return describe_vector_loop(self, None if self._state is None else self._state.taken)
 
     # ------------------------------------------------------------------ the shell
 

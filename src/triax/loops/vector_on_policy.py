@@ -16,6 +16,7 @@ from triax.agents.interface import Agent, Rollout
 from triax.core.keys import Key, fold_name
 from triax.core.modules import strong_copy
 from triax.loops.action_checks import check_actions
+from triax.loops.description import describe_vector_loop
 from triax.loops.device_on_policy import OnPolicyConfig, OnPolicyState
 from triax.loops.episodes import Episodes
 from triax.loops.gymnasium import Hook, Progressed
@@ -83,6 +84,9 @@ class VectorOnPolicy:
         self._compiled = _compile(agent, config)
         self._state: VectorOnPolicyState | None = None
         self._under_way: _UnderWay
+
+    def __repr__(self) -> str:
+        return describe_vector_loop(self, None if self._state is None else self._state.taken)
 
     @property
     def state(self) -> VectorOnPolicyState:

@@ -41,6 +41,8 @@ def vtrace(  # noqa: PLR0913 (the formula's)
     and advantages :math:`\min(\bar\rho, \rho_t) (r_t + \gamma v_{t+1} - V_t)`, :math:`V'_t` (the value of
     the next observation) in the place of :math:`v_{t+1}` at the end of an episode or of the window. On-policy
     with ``lambda_=1`` the targets are discounted returns.
+    Arrays ``[time, *batch]``, flags as bools; ``ValueError`` when shapes differ. ``log_ratios`` is
+    :math:`\log \pi - \log \mu`, in nats, :math:`\mu` the policy that acted. More: ``triax.losses.returns``.
     Source: Espeholt et al. 2018, arXiv:1802.01561, eqs. 1 and 4, remark 2.
     """
     steps = as_steps(
@@ -79,6 +81,8 @@ def retrace(
         c_t = \lambda \min(1, \rho_t)
 
     ``next_values`` holds the expectations under the policy that is learned.
+    Arrays ``[time, *batch]``, flags as bools; ``ValueError`` when shapes differ. ``log_ratios`` is
+    :math:`\log \pi - \log \mu`, in nats, :math:`\mu` the policy that acted. More: ``triax.losses.returns``.
     Source: Munos et al. 2016, arXiv:1606.02647, eqs. 3 and 4.
     """
     steps = as_steps(

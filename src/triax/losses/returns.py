@@ -31,7 +31,11 @@ def td_errors(
     *,
     discount: ArrayLike,
 ) -> Float[Array, "time *batch"]:
-    r"""One-step errors :math:`r_t + \gamma (1 - \text{terminated}_t) V(s'_t) - V(s_t)`."""
+    r"""One-step errors :math:`r_t + \gamma (1 - \text{terminated}_t) V(s'_t) - V(s_t)`.
+
+    Arrays ``[time, *batch]``, flags as bools; ``ValueError`` when shapes differ. More: ``triax.losses.returns``.
+    Source: Sutton & Barto 2018, eq. 6.5.
+    """
     steps = as_steps("td_errors", rewards=rewards, values=values, next_values=next_values, terminated=terminated)
     return steps["rewards"] + bootstrap(steps, discount) - steps["values"]
 
@@ -48,6 +52,7 @@ def gae(
 ) -> Float[Array, "time *batch"]:
     r"""Generalized advantage estimates, :math:`A_t = \delta_t + \gamma \lambda A_{t+1}` within an episode.
 
+    Arrays ``[time, *batch]``, flags as bools; ``ValueError`` when shapes differ. More: ``triax.losses.returns``.
     Source: Schulman et al. 2016, arXiv:1506.02438, eq. 16.
     """
     steps = as_steps("gae", rewards=rewards, terminated=terminated, truncated=truncated)
@@ -68,6 +73,7 @@ def lambda_returns(
 
     The last step of an episode or of the window has :math:`r_t + \gamma V(s'_t)`, or :math:`r_t` alone when
     terminated. ``lambda_=0`` gives one-step targets, ``lambda_=1`` discounted returns.
+    Arrays ``[time, *batch]``, flags as bools; ``ValueError`` when shapes differ. More: ``triax.losses.returns``.
     Source: Sutton & Barto 2018, eq. 12.18.
     """
     steps = as_steps(
@@ -89,6 +95,8 @@ def discounted_returns(
 
     Where an episode is cut short or the window ends, ``next_values`` stands for the rest; without it
     nothing does.
+    Arrays ``[time, *batch]``, flags as bools; ``ValueError`` when shapes differ. More: ``triax.losses.returns``.
+    Source: Sutton & Barto 2018, eq. 3.9.
     """
     after = jnp.zeros(jnp.shape(rewards), jnp.float32) if next_values is None else next_values
     return lambda_returns(rewards, after, terminated, truncated, discount=discount, lambda_=1.0)
@@ -109,6 +117,7 @@ def n_step_returns(
 
     where the episode or window goes on for ``m`` steps; no value after a terminated step. Raises
     ``ValueError`` unless ``n`` is a positive int. Costs ``n`` passes over the window.
+    Arrays ``[time, *batch]``, flags as bools; ``ValueError`` when shapes differ. More: ``triax.losses.returns``.
     Source: Sutton & Barto 2018, eq. 7.1.
     """
     if isinstance(n, bool) or n < 1:

@@ -18,7 +18,8 @@ def ppo_clip(
 
     .. math:: -\min(\rho A, \mathrm{clip}(\rho, 1-\epsilon, 1+\epsilon) A), \quad \rho = \pi / \pi_\text{old}
 
-    Log-probabilities are in nats. Gradients flow through ``log_prob`` only if the other two are constants.
+    ``[*batch]`` each; log-probabilities are in nats. Gradients flow through ``log_prob`` only if the other two are
+    constants.
     Source: Schulman et al. 2017, arXiv:1707.06347, eq. 7.
     """
     log_ratio = log_prob - old_log_prob

@@ -13,7 +13,11 @@ from jaxtyping import Array, ArrayLike, Float
 
 
 def mse(y_true: ArrayLike, y_pred: ArrayLike, w: ArrayLike | None = None) -> Float[Array, ""]:
-    r"""Half the squared error, :math:`\frac12 (\hat y - y)^2`."""
+    r"""Half the squared error, :math:`\frac12 (\hat y - y)^2`.
+
+    ``y_true``, ``y_pred``: one shape ``[batch, ...]``, or scalars; ``w``: weights ``[batch]``, default 1. Gives
+    the mean of ``w`` times the loss, a scalar. Raises ``ValueError`` when shapes differ.
+    """
     y_true, y_pred = _as_alike("mse", y_true, y_pred)
     return _weighted_mean("mse", 0.5 * jnp.square(y_pred - y_true), w)
 
@@ -23,6 +27,8 @@ def huber(y_true: ArrayLike, y_pred: ArrayLike, w: ArrayLike | None = None, delt
 
     .. math:: \frac12 \min(e, \delta)^2 + \delta (e - \min(e, \delta)), \quad e = |\hat y - y|
 
+    ``y_true``, ``y_pred``: one shape ``[batch, ...]``, or scalars; ``w``: weights ``[batch]``, default 1. Gives
+    the mean of ``w`` times the loss, a scalar. Raises ``ValueError`` when shapes differ, or ``delta`` is not positive.
     Source: Huber 1964, Ann. Math. Statist. 35(1).
     """
     y_true, y_pred = _as_alike("huber", y_true, y_pred)
@@ -34,6 +40,9 @@ def logloss(y_true: ArrayLike, y_pred: ArrayLike, w: ArrayLike | None = None) ->
 
     ``y_true`` lies in [0, 1]. Probabilities keep the machine epsilon of their dtype from both ends, and have
     no gradient nearer to them: prefer ``logloss_sign`` for the output of a network.
+
+    ``y_true``, ``y_pred``: one shape ``[batch, ...]``, or scalars; ``w``: weights ``[batch]``, default 1. Gives
+    the mean of ``w`` times the loss, a scalar. Raises ``ValueError`` when shapes differ.
     """
     y_true, y_pred = _as_alike("logloss", y_true, y_pred)
     epsilon = jnp.finfo(y_pred.dtype).eps
@@ -42,7 +51,11 @@ def logloss(y_true: ArrayLike, y_pred: ArrayLike, w: ArrayLike | None = None) ->
 
 
 def logloss_sign(y_true_sign: ArrayLike, logits: ArrayLike, w: ArrayLike | None = None) -> Float[Array, ""]:
-    r"""Binary cross-entropy of logits, :math:`\log(1 + e^{-y z})` with ``y`` in {-1, 1}, in nats."""
+    r"""Binary cross-entropy of logits, :math:`\log(1 + e^{-y z})` with ``y`` in {-1, 1}, in nats.
+
+    ``y_true_sign``, ``logits``: one shape ``[batch, ...]``, or scalars; ``w``: weights ``[batch]``, default 1. Gives
+    the mean of ``w`` times the loss, a scalar. Raises ``ValueError`` when shapes differ.
+    """
     y_true_sign, logits = _as_alike("logloss_sign", y_true_sign, logits)
     return _weighted_mean("logloss_sign", jax.nn.softplus(-y_true_sign * logits), w)
 
@@ -60,7 +73,8 @@ def quantile_huber(
         \left| \tau_i - [d_{ij} < 0] \right| \frac{\mathrm{huber}_\delta(d_{ij})}{\delta},
         \quad d_{ij} = y_j - \hat y_i
 
-    averaged over the batch; ``quantiles`` holds the fractions ``tau``, ``(B, N)``.
+    averaged over the batch; ``quantiles`` holds the fractions ``tau``, ``(B, N)``; ``w``: weights ``(B,)``, default 1.
+    Raises ``ValueError`` when shapes differ, or ``delta`` is not positive.
     Source: Dabney et al. 2018, arXiv:1710.10044, eq. 10.
     """
     y_true, y_pred, quantiles = (jnp.asarray(x) for x in (y_true, y_pred, quantiles))

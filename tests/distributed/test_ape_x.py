@@ -4,6 +4,7 @@ import dataclasses
 import logging
 import os
 import signal
+import threading
 import time
 
 import numpy as np
@@ -194,6 +195,26 @@ def test_an_error_in_an_environment_says_where_and_leaves_no_process():
         run.advance(1_000, 1_000)
     assert len(pids) == 3
     assert all_gone(pids)
+
+
+def test_a_recipe_that_no_other_process_can_follow_is_refused_before_anything_is_started():
+    with pytest.raises(TypeError, match="make_env"):
+        Recipe("CartPole-v1", make_small)
+    with pytest.raises(TypeError, match=r"make_env must return a gymnasium\.Env; got 3"):
+        ApeX(Recipe(lambda: 3, make_small))
+    held = CARTPOLE.make_env()
+    held.lock = threading.Lock()
+    run = ApeX(Recipe(lambda: held, make_small))
+    with pytest.raises(TypeError, match=r"Recipe cannot be sent to other processes: .*lock.* must make what"), run:
+        run.start()
+    with pytest.raises(RuntimeError, match=r"no process runs. Call start\(\) first"):
+        run.advance(1, 1)
+
+
+@pytest.mark.usefixtures("cluster")
+def test_it_starts_once(run):
+    with pytest.raises(RuntimeError, match="started before"):
+        run.start()
 
 
 def test_agents_that_ape_x_cannot_train_are_refused_before_anything_is_started():

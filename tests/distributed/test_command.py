@@ -76,12 +76,13 @@ def test_without_ray_the_extra_is_named_and_nothing_is_left(tmp_path, monkeypatc
     ("arguments", "code", "message"),
     [
         (("q-learning", "jax_envs:CartPole", "--workers", 2), 1, "--workers 2 needs a Gymnasium environment"),
+        (("ppo", "jax_envs:CartPole", "--devices", 4), 2, "multiple of n_minibatches * devices, 16; got 8"),
         (("dqn", "CartPole-v1", "--workers", -1), 2, "workers must not be negative; got -1"),
         (("dqn", "CartPole-v1", "--address", "auto"), 2, "address needs workers: try --workers 4"),
         (("sac", "Pendulum-v1", "--workers", 2, "--seeds", 2), 1, "--seeds 2 needs a JAX environment"),
     ],
 )
-def test_what_cannot_run_in_many_processes_is_said_before_a_directory_is_made(
+def test_what_cannot_run_in_many_processes_or_on_many_devices_is_said_before_a_directory_is_made(
     arguments, code, message, tmp_path, capsys
 ):
     assert run("train", *arguments, "--run-dir", tmp_path / "x") == code

@@ -159,9 +159,13 @@ class TrainOnPolicy(TrainSideBySide):
         config = self.gathering
         for width in self.hidden:
             check_count(self.algorithm, "each width of hidden", width)
-        if config.num_envs % self.agent.n_minibatches:
+        parts = self.agent.n_minibatches
+        if config.num_envs % parts:
+            raise ValueError(f"num_envs must be a multiple of n_minibatches; got {config.num_envs} and {parts}.")
+        if config.num_envs % (parts * self.devices):  # or it would be said after the run was created
             raise ValueError(
-                f"num_envs must be a multiple of n_minibatches; got {config.num_envs} and {self.agent.n_minibatches}."
+                f"num_envs must be a multiple of n_minibatches * devices, {parts * self.devices}; got"
+                f" {config.num_envs}."
             )
 
     @property

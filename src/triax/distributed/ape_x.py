@@ -70,6 +70,8 @@ class ApeX:
         self.steps = self.updates = 0
         self._measured = Measured(0, 0)
         self._session: Any = None
+        self._members: Any = None
+        self._started = False
 
     # ------------------------------------------------------------------ its life
 
@@ -77,16 +79,21 @@ class ApeX:
         """Start all processes, with new weights or with a state of :meth:`state_dict`.
 
         Raises ``DistributedError`` if they do not start within ``config.start_timeout``, ``KeyboardInterrupt`` when
-        ``should_stop()``, which is asked many times a second.
+        ``should_stop()``, which is asked many times a second, ``TypeError`` if the recipe cannot be pickled, and
+        ``RuntimeError`` the second time.
         """
         from triax.distributed.crew import Crew
         from triax.distributed.session import Session
 
+        if self._started:
+            raise RuntimeError("ApeX.start: it was started before. Make another one, and start it with a state_dict().")
+        sent = pickled(self._recipe)
+        self._started = True
         self._session = Session(self._address, self.config.num_workers + 2)
-        self._crew = Crew(self.config.max_restarts, self._revived)
+        self._members = Crew(self.config.max_restarts, self._revived)
         if state is not None:
             self._load(state)
-        self._start_members()
+        self._start_members(sent)
         if self._base:
             self._restore_replay()
         if self._version is None:
@@ -101,10 +108,10 @@ class ApeX:
         """End all processes that were started, and the cluster if it was."""
         if self._session is None:
             return
-        if hasattr(self, "_crew"):
-            self._crew.close()
+        if self._members is not None:
+            self._members.close()
         self._session.close()
-        self._session = None
+        self._session = self._members = None
 
     def __enter__(self) -> "ApeX":
         return self
@@ -188,6 +195,12 @@ class ApeX:
 
     # ------------------------------------------------------------------ what is asked of whom
 
+    @property
+    def _crew(self) -> Any:
+        if self._members is None:
+            raise RuntimeError("ApeX: no process runs. Call start() first; after close() none does.")
+        return self._members
+
     def _feed_workers(self, total_steps: int) -> None:
         if self._version is None:
             return
@@ -246,11 +259,11 @@ class ApeX:
 
     # ------------------------------------------------------------------ processes
 
-    def _start_members(self) -> None:
+    def _start_members(self, recipe: bytes) -> None:
         from triax.distributed.actors import LearnerActor, ReplayActor, RolloutActor
 
         config, remote = self.config, partial(self._ray.remote, num_cpus=1, max_restarts=0)
-        common = list(sys.path), pickled(self._recipe)
+        common = list(sys.path), recipe
 
         def seed(index: int, life: int) -> int:
             """Other ones after a restart or a resumption, so that nothing is done twice."""

@@ -1,6 +1,7 @@
 """How processes of a distributed run make their environments and their agent."""
 
 import os
+import pickle
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,6 +21,14 @@ class Recipe:
     make_agent: Callable[[gymnasium.Env], OffPolicyAgent]
     """For an environment, of which only the spaces are looked at."""
 
+    def __post_init__(self) -> None:
+        for name in ("make_env", "make_agent"):
+            if not callable(getattr(self, name)):
+                raise TypeError(
+                    f"Recipe: {name} must be a function, which each process calls; got {getattr(self, name)!r}. Try"
+                    " functools.partial(gymnasium.make, 'CartPole-v1')."
+                )
+
     def envs(self, count: int) -> SyncVectorEnv:
         """Environments side by side that reset in the same step."""
         return SyncVectorEnv([self.make_env] * count, autoreset_mode=AutoresetMode.SAME_STEP)
@@ -27,6 +36,8 @@ class Recipe:
     def agent(self) -> OffPolicyAgent:
         """The agent; the environment that shows it the spaces is closed again."""
         env = self.make_env()
+        if not isinstance(env, gymnasium.Env):
+            raise TypeError(f"Recipe: make_env must return a gymnasium.Env; got {env!r}.")
         try:
             return self.make_agent(env)
         finally:
@@ -49,10 +60,16 @@ def prepare_process(paths: list[str], *, one_thread: bool) -> None:
 
 
 def pickled(value: Any) -> bytes:
-    """For a process that must first find the modules that it refers to."""
+    """For a process that must first find the modules that it refers to; ``TypeError`` if it cannot be sent there."""
     from ray import cloudpickle
 
-    return cloudpickle.dumps(value)  # pyright: ignore[reportPrivateImportUsage]
+    try:
+        return cloudpickle.dumps(value)  # pyright: ignore[reportPrivateImportUsage]
+    except (TypeError, AttributeError, pickle.PicklingError) as error:
+        raise TypeError(
+            f"ApeX: {type(value).__name__} cannot be sent to other processes: {error}. Its functions must make what"
+            " they need, instead of holding it."
+        ) from error
 
 
 def unpickled(value: bytes) -> Any:

@@ -2,7 +2,7 @@
 
 import gymnasium
 import numpy as np
-from gymnasium.spaces import Box, Discrete
+from gymnasium.spaces import Box, Dict, Discrete, Tuple
 
 
 class Strip(gymnasium.Env):
@@ -33,6 +33,22 @@ class Strip(gymnasium.Env):
         return np.array([self.t / 8, self.start], np.float32)
 
 
+class Named(Strip):
+    """A reward for the name of one of three kinds; an observation and an action of several parts."""
+
+    observation_space = Dict({"kind": Discrete(3, start=1), "place": Box(0, 1, (2,), np.float32)})
+    action_space = Tuple((Box(-1, 1, (1,), np.float32), Discrete(3)))
+
+    def step(self, a):
+        reward = float(a[1] == self.kind - 1)
+        observation, _, *rest = super().step(0)
+        return observation, reward, *rest
+
+    def _observe(self):
+        self.kind = 1 + int(self.np_random.integers(3))
+        return {"kind": self.kind, "place": super()._observe()}
+
+
 class Unseen(Strip):
     """Makes no pictures."""
 
@@ -52,3 +68,4 @@ class Endless(Strip):
 gymnasium.register("Strip-v0", Strip)
 gymnasium.register("Unseen-v0", Unseen)
 gymnasium.register("Endless-v0", Endless)
+gymnasium.register("Named-v0", Named)

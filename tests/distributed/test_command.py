@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -13,7 +14,7 @@ import pytest
 
 from cli.running import run
 from triax.cli import distributed_loop
-from triax.distributed import ApeX
+from triax.distributed import ApeX, DistributedError, session
 from triax.runs import Run
 
 TINY = ["--hidden", "8", "--batch-size", "8", "--eval-episodes", "2", "--stop-at", "inf", "--learning-starts", "100"]
@@ -96,6 +97,14 @@ def test_a_run_of_one_process_is_not_resumed_in_many(tmp_path, capsys):
     assert run("resume", path, "--steps", 60, "--workers", 2, "--address", "auto") == 1
     assert "--workers 2 --address auto is for runs that were begun with --workers" in capsys.readouterr().err
     assert Run.open(path).record.step == 30
+
+
+def test_an_address_where_nobody_listens_is_told_at_once():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        with pytest.raises(DistributedError, match=rf"no Ray cluster answers at {address}: .*refused"):
+            session._initialize(address, 3)
 
 
 def processes_of(mark):

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import socket
 import threading
 import warnings
 from typing import Any
@@ -17,6 +18,8 @@ LOCAL = "local"
 """The address of a new cluster on this machine."""
 _LOOK_EVERY = 0.2
 """Seconds between looks at whether Ray's own processes live."""
+_ANSWERS_WITHIN = 10.0
+"""Seconds that a cluster has to answer."""
 
 
 class Session:
@@ -79,7 +82,8 @@ class Session:
 
 def _initialize(address: str | None, num_cpus: int) -> None:
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
-    if address not in (None, LOCAL):
+    if address is not None and address != LOCAL:
+        _check_that_it_answers(address)
         options["address"] = address
     else:  # in words: without, Ray takes RAY_ADDRESS, or a cluster that runs here
         # Processes share cores where there are fewer: they wait for each other most of the time.
@@ -89,6 +93,20 @@ def _initialize(address: str | None, num_cpus: int) -> None:
         # JAX warns of forks; what Ray forks becomes another program at once.
         warnings.filterwarnings("ignore", message=r"os\.fork\(\) was called", category=RuntimeWarning)
         ray.init(**options)
+
+
+def _check_that_it_answers(address: str) -> None:
+    """``DistributedError`` where nobody listens at ``host:port``: Ray would try for minutes, and hear no interrupt."""
+    host, _, port = address.rpartition(":")
+    if not port.isdigit() or "/" in host:  # auto, ray://...
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_ANSWERS_WITHIN).close()
+    except OSError as error:
+        raise DistributedError(
+            f"no Ray cluster answers at {address}: {error}. Try ray start --head --port={port} there, or local for this"
+            " machine."
+        ) from error
 
 
 def _dead_processes() -> list[str]:

@@ -165,15 +165,14 @@ def test_ctrl_c_keeps_what_was_learned_and_leaves_no_process(tmp_path):
 
 
 @pytest.mark.slow
-def test_when_ray_itself_is_killed_the_command_says_so_and_the_last_state_is_resumed(tmp_path):
+def test_when_ray_itself_is_killed_all_ends_at_once_and_the_last_state_is_resumed(tmp_path):
     mark, path = uuid.uuid4().hex, tmp_path / "run"
     command = start(path, mark, "--total-steps", "10000000", "--eval-every", "200", "--checkpoint-every", "0")
     wait_for(lambda: (path / "states").exists() and Run.open(path).states.latest_step())
     [raylet] = [found.split()[0] for found in processes_of(mark) if "raylet/raylet" in found]
     os.kill(int(raylet), signal.SIGKILL)
-    error = command.communicate(timeout=60)[1]
+    command.communicate(timeout=60)
     assert command.returncode == 1
-    assert "Ray's own process raylet died" in error
     wait_for(lambda: not processes_of(mark), seconds=30)
     assert run("resume", path, "--steps", Run.open(path).states.latest_step() + 100) == 0
 

@@ -16,7 +16,7 @@ logger = logging.getLogger("triax.distributed")
 
 LOCAL = "local"
 """The address of a new cluster on this machine."""
-_LOOK_EVERY = 0.2
+_LOOK_EVERY = 0.02
 """Seconds between looks at whether Ray's own processes live."""
 _ANSWERS_WITHIN = 10.0
 """Seconds that a cluster has to answer."""
@@ -30,7 +30,7 @@ class Session:
     Ray is started in a thread of its own. There it leaves the signals of this program alone: an interrupt while its
     processes start would leave some behind, so it waits until they have. The thread stays until the end, since the
     processes end with the thread that started them. Meanwhile it looks after those of Ray itself: should one die, Ray
-    ends this program within a second, or leaves it to wait for ever, and says nothing of the run.
+    ends this program, at once or later, and says nothing of the run; here it is said, if there is time to.
     """
 
     def __init__(self, address: str | None, num_cpus: int) -> None:

@@ -131,21 +131,3 @@ def packing(optimizer: optax.GradientTransformation) -> optax.GradientTransforma
         return unpacked(directions, updates), state
 
     return optax.GradientTransformation(init, update)
-
-
-def swept_adam(max_grad_norm: float) -> optax.GradientTransformation:
-    """Adam for a ``Learner``, with the state ``(moments, step size)``; moments are laid out as :func:`packed` says.
-
-    The step size is 0 until the agent puts one in, so that it may be swept. Gradients are scaled down to the norm.
-    """
-    direction = packing(optax.chain(optax.clip_by_global_norm(max_grad_norm), optax.scale_by_adam()))
-
-    def init(params: PyTree) -> tuple[PyTree, Array]:
-        return direction.init(params), jnp.zeros((), jnp.float32)
-
-    def update(updates: PyTree, state: Any, params: PyTree = None) -> tuple[PyTree, tuple[PyTree, Array]]:
-        moments, rate = state
-        directions, moments = direction.update(updates, moments)
-        return jax.tree.map(lambda leaf: -rate * leaf, directions), (moments, rate)
-
-    return optax.GradientTransformation(init, update)

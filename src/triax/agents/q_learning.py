@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from gymnasium.spaces import Discrete
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
-from triax.agents.descent import swept_adam
+from triax.agents.descent import Descent
 from triax.agents.description import describe_agent
 from triax.agents.off_policy import (
     PRIORITIES,
@@ -168,7 +168,7 @@ class QLearningAgent:
         is_soft = config.rule == "soft"
         self._pi = BoltzmannPolicy(acting, config.temperature) if is_soft else EpsilonGreedy(acting, 0.0)
         self._rule = _rule(self._q, config)
-        self._learner = self._rule.learner
+        self._descent = Descent(self._rule.learner.loss, config.max_grad_norm)
         self._first_action = int(env.action_space.start)
         needs = replay_needs("QLearningAgent", config, has_memory=self._q.has_memory)
         self.replay: ReplayNeeds = replace(needs, next_actions=config.rule == "sarsa")
@@ -179,7 +179,7 @@ class QLearningAgent:
     def init(self, key: Key) -> QLearningState:
         """New weights; the target network has those of the online one."""
         online = fresh_weights(self._network, key)
-        moments, _ = self._learner.init(online.params)
+        moments = self._descent.init(online.params)
         names = ("learning_rate", "tau", "epsilon_start", "epsilon_final", "epsilon_updates")
         numbers = {name: jnp.asarray(getattr(self.config, name), jnp.float32) for name in names}
         return QLearningState(online, copy_arrays(online), moments, jnp.zeros((), jnp.int32), numbers)
@@ -224,16 +224,15 @@ class QLearningAgent:
         config = self.config
         batch = rows_of(experience, who="QLearningAgent") if self.replay.sequences else experience
         numbers, updates = state.hyperparams, state.updates + 1
-        optimizer_state = state.moments, numbers["learning_rate"]
-        step = self._learner.step(*state.online, optimizer_state, key, self._context(state), batch)
-        online = Weights(step.params, step.function_state)
-        target = moved_target(state.target, online, updates, numbers["tau"], config.target_every)
+        context, rate = self._context(state), numbers["learning_rate"]
+        step = self._descent.step(state.online, state.moments, rate, key, context, batch)
+        target = moved_target(state.target, step.weights, updates, numbers["tau"], config.target_every)
         name = type(self._rule).__name__
-        metrics = {short: step.metrics[f"{name}/{short}"] for short in ("loss", "td_error", "grads_norm")}
-        metrics["skipped"] = 1.0 - jnp.all(step.finite).astype(jnp.float32)
+        metrics = {short: step.metrics[f"{name}/{short}"] for short in ("loss", "td_error")}
+        metrics |= {"grads_norm": step.metrics["grads_norm"], "skipped": 1.0 - step.finite.astype(jnp.float32)}
         if config.alpha is not None:
             metrics[PRIORITIES] = priorities_of(step.per_sample)
-        return QLearningState(online, target, step.optimizer_state[0], updates, numbers), metrics
+        return QLearningState(step.weights, target, step.moments, updates, numbers), metrics
 
     def _context(self, state: QLearningState) -> PyTree:
         target = tuple(state.target)
@@ -251,7 +250,7 @@ def _q_function(network: Factory, env: Any, config: QLearningConfig) -> Any:
 
 def _rule(q: Any, config: QLearningConfig) -> Any:
     q_targ = q.copy()
-    options: dict[str, Any] = {"q_targ": q_targ, "optimizer": swept_adam(config.max_grad_norm)}
+    options: dict[str, Any] = {"q_targ": q_targ}
     if config.rule == "expected_sarsa":
         options["pi_targ"] = EpsilonGreedy(q_targ)
     if config.rule == "soft":

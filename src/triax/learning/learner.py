@@ -48,6 +48,7 @@ class Step(NamedTuple):
 class Learner(NamedTuple):
     """Pure functions: run them under ``jit``, ``vmap`` and ``scan`` as they are.
 
+    * ``loss(params, function_state, rng, context, batch) -> (loss, LossOutput)``
     * ``init(params) -> optimizer_state``
     * ``gradients(params, function_state, rng, context, batch) -> Gradients``
     * ``apply(params, function_state, optimizer_state, grads, new_function_state) -> (params, function_state,
@@ -57,6 +58,7 @@ class Learner(NamedTuple):
     ``context`` is any pytree that the loss reads besides the weights it trains: target networks, coefficients.
     """
 
+    loss: Loss
     init: Callable[[PyTree], PyTree]
     gradients: Callable[..., Gradients]
     apply: Callable[..., tuple]
@@ -103,7 +105,7 @@ def make_learner(loss: Loss, optimizer: optax.GradientTransformation, *, prefix:
         (params, function_state, optimizer_state), finite = move(old, grads, output.function_state, magnitudes)
         return Step(params, function_state, optimizer_state, output.metrics, output.per_sample, finite)
 
-    return Learner(init, gradients, apply, step)
+    return Learner(loss, init, gradients, apply, step)
 
 
 def _strongly_typed(leaf: Any) -> Array:

@@ -1,6 +1,6 @@
 """Whole sequences through networks with memory, beside the same network scanned step by step.
 
-    python benchmarks/unroll.py [--repeats 60] [--check]
+    python benchmarks/unroll.py [--repeats 150] [--check]
 
 Forward and backward pass (gradient of the parameters) over [time, batch] minibatches, one core is enough. Times are
 milliseconds; variants of one row run alternately, so that a drifting machine hits all of them, and the best of all
@@ -147,7 +147,7 @@ def second_call_compiles(net: StatefulModule, size: tuple[int, int]) -> bool:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--repeats", type=int, default=60)
+    parser.add_argument("--repeats", type=int, default=150)
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
     rngs = nnx.Rngs(0)

@@ -199,7 +199,7 @@ def test_help_describes_the_program_and_its_arguments(capsys):
     assert "Reinforcement learning on JAX" in capsys.readouterr().out
     assert run("train", "dqn", "--help") == 0
     assert "usage: triax train dqn [-h] [OPTIONS] ENV" in capsys.readouterr().out
-    usages = {"evaluate": "[-h] RUN", "resume": "[-h] RUN", "video": "[-h] [OPTIONS] RUN", "list": "[-h] DIR"}
+    usages = {"evaluate": "[-h] RUN", "resume": "[-h] [OPTIONS] RUN", "video": "[-h] [OPTIONS] RUN", "list": "[-h] DIR"}
     for command, said in usages.items():
         assert run(command, "--help") == 0
         assert f"usage: triax {command} {said}" in capsys.readouterr().out

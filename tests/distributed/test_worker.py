@@ -179,12 +179,12 @@ def test_what_learn_returns_is_a_dict_of_scalars(returned):
 def test_acting_and_learning_side_by_side_in_threads():
     store = QWorker()
     actor, learner = QWorker(param_store=store), QWorker(param_store=store)
-    thread = threading.Thread(target=learner.learn_loop, args=(600, 16))
+    thread = threading.Thread(target=learner.learn_loop, args=(1200, 16))
     thread.start()
-    actor.rollout_loop(600, reward_threshold=np.inf)
+    actor.rollout_loop(1200, reward_threshold=np.inf)
     thread.join(60)
     assert not thread.is_alive()
-    assert store.buffer_len() == store.env.T == actor.env.T >= 600
+    assert store.buffer_len() == store.env.T == actor.env.T >= 1200
     assert learner.updates > 0
     assert store.buffer.beta == 0.5
     assert "throughput/learn_loop" in store.pull_metrics()

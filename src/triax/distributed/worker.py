@@ -17,7 +17,7 @@ from triax.distributed.store import LocalStore, RayStore, Store
 from triax.distributed.worker_env import monitored, threshold, time_limit
 from triax.wrappers.episode_metrics import check_scalars
 
-_SHORTEST, _LONGEST = 1 / 1024, 1.0
+_SHORTEST, _LONGEST = 1 / 1024, 1 / 8
 """Pauses, in seconds, between looks at whether there is enough to learn from. A look costs a millisecond; a pause of
 half a minute, as coax has it, would leave the learner idle, and a stop unheard, for as long."""
 

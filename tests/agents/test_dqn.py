@@ -14,7 +14,14 @@ from triax.loops import evaluate, run_gymnasium
 SMALL = {"hidden": (16,), "learning_starts": 50, "batch_size": 16, "epsilon_steps": 500}
 
 
-@pytest.mark.parametrize("options", [{}, {"double": False}, {"prioritized": True, "n_step": 3}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param({}, marks=pytest.mark.slow),
+        pytest.param({"double": False}, marks=pytest.mark.slow),
+        {"prioritized": True, "n_step": 3},
+    ],
+)
 def test_finds_the_way_on_a_frozen_lake_that_is_not_slippery(options):
     env = gymnasium.make("FrozenLake-v1", is_slippery=False)
     config = DQNConfig(**SMALL | {"epsilon_final": 0.4, "tau": 0.05, "learning_rate": 5e-3, "gamma": 0.9} | options)

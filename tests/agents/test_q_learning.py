@@ -36,12 +36,12 @@ def batch_of(size, seed):
     [
         {"rule": "q", "n_step": 3},
         {"rule": "double", "dueling": True, "alpha": 0.6},
-        {"rule": "sarsa"},
-        {"rule": "expected_sarsa"},
+        pytest.param({"rule": "sarsa"}, marks=pytest.mark.slow),
+        pytest.param({"rule": "expected_sarsa"}, marks=pytest.mark.slow),
         {"rule": "soft", "temperature": 0.02},
-        {"values": "quantiles", "num_atoms": 8},
+        pytest.param({"values": "quantiles", "num_atoms": 8}, marks=pytest.mark.slow),
         {"values": "bins", "num_atoms": 21, "value_range": (-1.0, 2.0), "rule": "q"},
-        {"target_every": 20, "tau": 1.0},
+        pytest.param({"target_every": 20, "tau": 1.0}, marks=pytest.mark.slow),
     ],
     ids=str,
 )

@@ -98,6 +98,7 @@ def test_a_run_stopped_by_ctrl_c_ends_as_an_unbroken_one(tmp_path, unbroken, mon
     assert_same_run(path, unbroken)
 
 
+@pytest.mark.slow
 def test_a_finished_run_trains_longer_from_its_last_state_as_it_does_from_its_beginning(tmp_path, copied):
     start = Run.open(copied).states.latest_step()
     assert run("resume", copied, "--steps", 700) == 0

@@ -171,6 +171,7 @@ def test_a_run_ends_with_the_steps_it_was_given_and_all_their_updates(run):
     assert due - CONFIG.updates_per_call < run.updates <= due
 
 
+@pytest.mark.slow
 def test_a_state_goes_on_in_another_run_and_no_process_is_left_of_one_that_ended(run):
     state = run.state_dict()
     with ApeX(CARTPOLE, dataclasses.replace(CONFIG, num_workers=1), seed=1) as resumed:

@@ -48,7 +48,7 @@ def sac(env):
 @pytest.mark.parametrize(
     ("env", "make"),
     [
-        (Corridor(), dqn),
+        pytest.param(Corridor(), dqn, marks=pytest.mark.slow),
         (Corridor(), partial(dqn, alpha=0.6, n_step=3)),
         (Recall(), partial(dqn, network=recurrent, alpha=0.6, sequence_length=6, burn_in=2)),
         (Pendulum(limit=8), sac),

@@ -1,6 +1,7 @@
 """All of triax runs under beartype here: annotations are checked, shapes included. Programs are compiled quickly."""
 
 import os
+import signal
 import warnings
 
 import jax
@@ -18,6 +19,8 @@ def pytest_configure(config):
 
     The variable is for processes that tests start, whose results are compared bit for bit.
     """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a shell
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if "not slow" in config.getoption("markexpr"):
         os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"
         if jax.__version_info__ < (0, 11):  # jaxlib 0.12 ends the process at flags that it does not know

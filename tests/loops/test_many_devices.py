@@ -13,22 +13,25 @@ import pytest
 from triax.core.sharding import mesh_of
 
 TESTS = Path(__file__).parents[1]
-FOUR_DEVICES = "--xla_force_host_platform_device_count=4"
+
+
+def environment_of(devices):
+    flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count={devices}"
+    return {**os.environ, "PYTHONPATH": str(TESTS), "XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}
 
 
 @functools.lru_cache
 def found(*parts):
     """What tests/loops/four_devices.py says of these parts, in a process of its own, where devices are decided."""
-    environment = {**os.environ, "PYTHONPATH": str(TESTS), "XLA_FLAGS": FOUR_DEVICES, "JAX_PLATFORMS": "cpu"}
     command = [sys.executable, str(TESTS / "loops" / "four_devices.py"), *parts]
-    ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
+    ended = subprocess.run(command, env=environment_of(4), capture_output=True, text=True, timeout=600)
     assert ended.returncode == 0, ended.stderr
     return json.loads(ended.stdout.splitlines()[-1])
 
 
 @pytest.fixture(scope="module")
 def quick():
-    return found("ppo", "resumed", "prioritized", "refused")
+    return found("ppo", "prioritized", "refused")
 
 
 def assert_close(distance, atol):
@@ -61,9 +64,10 @@ def test_devices_exchange_nothing_of_a_rollouts_steps_and_share_gradients_in_one
     assert "all-to-all" not in quick["ppo"]["collectives"]
 
 
-def test_a_training_goes_on_with_another_number_of_devices_as_if_never_interrupted(quick):
+@pytest.mark.slow
+def test_a_training_goes_on_with_another_number_of_devices_as_if_never_interrupted():
     """PPO with a memory and statistics: four devices, then two from a checkpoint; against one all the way."""
-    resumed = quick["resumed"]
+    resumed = found("resumed")["resumed"]
     assert_close(resumed["networks"], 1e-5)
     assert_close(resumed["evaluations"], 1e-6)
     assert resumed["counted"] == 4 * 8 * 6
@@ -123,11 +127,9 @@ def test_two_processes_of_two_devices_are_one_device():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{free.getsockname()[1]}"
-    two = "--xla_force_host_platform_device_count=2"
-    environment = {**os.environ, "PYTHONPATH": str(TESTS), "XLA_FLAGS": two, "JAX_PLATFORMS": "cpu"}
     program = [sys.executable, str(TESTS / "loops" / "two_processes.py")]
     processes = [
-        subprocess.Popen([*program, str(i), address], env=environment, stdout=subprocess.PIPE, text=True)
+        subprocess.Popen([*program, str(i), address], env=environment_of(2), stdout=subprocess.PIPE, text=True)
         for i in (0, 1)
     ]
     try:

@@ -112,6 +112,17 @@ def test_actor_critic_has_the_layout_of_the_contract():
     assert isinstance(make_mlp_actor_critic(3, 2, [8], [8], nnx.Rngs(0), normalize_obs=False), PPOAdapter)
 
 
+@pytest.mark.parametrize("normalize_obs", [True, False])
+def test_discrete_parts_of_observations_are_one_hots_to_actor_and_critic(normalize_obs):
+    space = gym.spaces.Dict({"kind": gym.spaces.Discrete(3, start=1), "place": gym.spaces.Box(0, 1, (2,))})
+    net = make_mlp_actor_critic(space, 2, [8], [8], nnx.Rngs(0), normalize_obs=normalize_obs)
+    flat = make_mlp_actor_critic(5, 2, [8], [8], nnx.Rngs(0), normalize_obs=normalize_obs)
+    kind, place = np.array([1, 3, 2, 3]), np.asarray(jax.random.uniform(jax.random.PRNGKey(0), (4, 2)))
+    out = net(net.initialize_state(4), {"kind": kind, "place": place}).output
+    expected = flat(flat.initialize_state(4), np.concatenate([np.eye(3)[kind - 1], place], 1).astype(np.float32)).output
+    np.testing.assert_allclose(out.value_estimates, expected.value_estimates, rtol=1e-5)
+
+
 def test_kernels_are_uniform_of_the_asked_variance_and_the_policy_head_is_small():  # F29
     net = make_mlp_actor_critic(50, 20, [200], [200], nnx.Rngs(0), "swish", initializer_scale=2.0)
     layers = nnx.to_pure_dict(nnx.state(net, nnx.Param))["components"]["ppo_adapter_1"]["components"]

@@ -8,9 +8,9 @@ import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Float, PyTree
 
-from triax.agents.default_networks import flatten, num_features
 from triax.agents.off_policy import Factory
 from triax.agents.value_networks import Perceptron
+from triax.spaces import flatten, num_features
 
 
 class GaussianActor(nnx.Module):

@@ -1,15 +1,13 @@
-"""The networks that agents take when the user brings none."""
+"""The network that the host's DQN takes when the user brings none."""
 
 import itertools
 from collections.abc import Callable
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Float, PyTree
 
-from triax.spaces import default_preprocessor, sample_batch
+from triax.spaces import flatten, num_features
 
 
 class ActionValues(nnx.Module):
@@ -32,19 +30,3 @@ class ActionValues(nnx.Module):
         """A function that makes the network for the spaces of ``env``."""
         inputs, actions = num_features(env.observation_space), int(env.action_space.n)
         return lambda rngs: cls(inputs, hidden, actions, rngs=rngs)
-
-
-def num_features(space: Any) -> int:
-    """Features of a flattened observation or action, as the default preprocessor gives it."""
-    prepare = default_preprocessor(space)
-    return jax.eval_shape(lambda: flatten(prepare(None, sample_batch(space, 1, 0)))).shape[-1]
-
-
-def flatten(S: PyTree) -> Float[Array, "batch features"]:
-    """All leaves of a batch side by side; integers such as pixels in [0, 1]."""
-    leaves = [_as_float(leaf).reshape(leaf.shape[0], -1) for leaf in jax.tree.leaves(S)]
-    return jnp.concatenate(leaves, axis=-1)
-
-
-def _as_float(leaf: Array) -> Array:
-    return leaf / 255.0 if leaf.dtype == jnp.uint8 else leaf.astype(jnp.float32)

@@ -5,6 +5,7 @@ from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import optax
 from gymnasium.spaces import Discrete
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
@@ -250,7 +251,7 @@ def _q_function(network: Factory, env: Any, config: QLearningConfig) -> Any:
 
 def _rule(q: Any, config: QLearningConfig) -> Any:
     q_targ = q.copy()
-    options: dict[str, Any] = {"q_targ": q_targ}
+    options: dict[str, Any] = {"q_targ": q_targ, "optimizer": optax.identity()}  # the agent has its own
     if config.rule == "expected_sarsa":
         options["pi_targ"] = EpsilonGreedy(q_targ)
     if config.rule == "soft":

@@ -7,10 +7,10 @@ import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Float, PyTree
 
-from triax.agents.default_networks import flatten, num_features
 from triax.agents.off_policy import Factory
 from triax.networks.randomness import own_stream
 from triax.proba_dists import quantile_cos_embedding, quantiles_uniform
+from triax.spaces import flatten, num_features
 
 
 class Perceptron(nnx.Module):

@@ -13,6 +13,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 from triax.agents.ppo_network import Networks, PPONetwork
 from triax.algorithms.evaluation import as_evaluated
 from triax.core import random
+from triax.core.key_types import is_typed_key
 from triax.core.keys import Key, fold_name
 from triax.core.numbers import check_count
 from triax.env_protocol import restart
@@ -98,7 +99,7 @@ def unstack_trajectory(stacked_states: Any, final_state: Any, max_episode_length
 
 
 def _to_host(leaf: Any) -> Any:
-    return leaf if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) else np.asarray(leaf)
+    return leaf if is_typed_key(leaf) else np.asarray(leaf)
 
 
 def record_activations_rollout(

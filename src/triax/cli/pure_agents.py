@@ -1,6 +1,5 @@
 """The pure agents that commands train: made from a config, and acting greedily one observation at a time."""
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -8,22 +7,20 @@ import gymnasium
 import jax
 import numpy as np
 from flax import nnx
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import PyTree
 
 from triax.agents import Agent, PPOAgent, QLearningAgent, SACAgent, TD3Agent
-from triax.agents.default_networks import flatten, num_features
 from triax.cli.train_commands import TrainOffPolicy, TrainOnPolicy
-from triax.networks import Sequential, make_mlp_actor_critic
-from triax.spaces import batch_decoder, batch_encoder, default_preprocessor
+from triax.networks import make_mlp_actor_critic
+from triax.spaces import batch_decoder, batch_encoder
 
 
 def make_ppo(command: TrainOnPolicy, env: Any) -> PPOAgent:
     """PPO, A2C or REINFORCE with perceptrons for actor and critic; ``env`` has the spaces of one environment."""
-    observed = env.observation_space
 
     def network(rngs: nnx.Rngs) -> nnx.Module:
-        actor_critic = make_mlp_actor_critic(
-            observed if _has_mean(observed) else num_features(observed),
+        return make_mlp_actor_critic(
+            env.observation_space,
             env.action_space,
             command.hidden,
             command.hidden,
@@ -32,23 +29,8 @@ def make_ppo(command: TrainOnPolicy, env: Any) -> PPOAgent:
             normalize_obs=command.normalize_obs,
             entropy_weight=command.entropy_weight,
         )
-        return actor_critic if _has_mean(observed) else Sequential([_features_of(observed), actor_critic])
 
     return PPOAgent(network, command.agent)
-
-
-def _has_mean(space: gymnasium.Space) -> bool:
-    """Whether it is of boxes only, which a normalizer takes as they are."""
-    if isinstance(space, gymnasium.spaces.Dict | gymnasium.spaces.Tuple):
-        parts = space.spaces.values() if isinstance(space, gymnasium.spaces.Dict) else space.spaces
-        return all(map(_has_mean, parts))
-    return isinstance(space, gymnasium.spaces.Box)
-
-
-def _features_of(space: gymnasium.Space) -> Callable[[PyTree], Float[Array, "batch features"]]:
-    """One-hots of what is discrete, and all else, side by side."""
-    prepare = default_preprocessor(space)
-    return lambda observation: flatten(prepare(None, observation))
 
 
 def make_q_learning(command: TrainOffPolicy, env: Any) -> QLearningAgent:

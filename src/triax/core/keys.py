@@ -5,11 +5,11 @@ import zlib
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, UInt
 
 from triax.core import random
+from triax.core.key_types import is_typed_key
 from triax.core.numbers import check_seed
 
 Key = Array
@@ -39,7 +39,7 @@ def as_typed_key(rng: Key) -> Key:
 
     A key of another implementation (``rbg``) decides which one it is.
     """
-    if not jnp.issubdtype(rng.dtype, jax.dtypes.prng_key):
+    if not is_typed_key(rng):
         return jax.random.wrap_key_data(rng)
     if str(jax.random.key_impl(rng)) == jax.config.jax_default_prng_impl:  # type: ignore[attr-defined]
         return rng

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
+from triax.core.key_types import is_typed_key, key_implementation
 from triax.core.tree_differences import describe_difference
 
 
@@ -27,7 +28,7 @@ def describe_leaf(name: str, leaf: Any) -> jax.ShapeDtypeStruct:
     """Shape and dtype of a leaf, where a Python number has that of NumPy; ``TypeError`` for other objects."""
     if not hasattr(leaf, "dtype"):
         leaf = np.asarray(leaf)
-    if _is_key(leaf) or jnp.issubdtype(leaf.dtype, np.number) or leaf.dtype == bool:
+    if is_typed_key(leaf) or jnp.issubdtype(leaf.dtype, np.number) or leaf.dtype == bool:
         return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype)
     raise TypeError(
         f"tree: the leaf {name!r} must be an array, a PRNG key or a number, got {leaf.dtype} {leaf!r}. "
@@ -37,7 +38,7 @@ def describe_leaf(name: str, leaf: Any) -> jax.ShapeDtypeStruct:
 
 def to_numpy(leaves: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """The leaves' values, of PRNG keys their data; one transfer from the device."""
-    raw = {name: jax.random.key_data(leaf) if _is_key(leaf) else leaf for name, leaf in leaves.items()}
+    raw = {name: jax.random.key_data(leaf) if is_typed_key(leaf) else leaf for name, leaf in leaves.items()}
     values = jax.device_get(list(raw.values()))  # a list: dicts come back sorted
     return {name: np.asarray(value) for name, value in zip(raw, values, strict=True)}
 
@@ -45,7 +46,7 @@ def to_numpy(leaves: Mapping[str, Any]) -> dict[str, np.ndarray]:
 def to_json(name: str, leaf: Any) -> dict[str, Any]:
     """Shape and dtype, or the implementation of a PRNG key."""
     struct = describe_leaf(name, leaf)
-    kind = {"prng": str(jax.random.key_impl(leaf))} if _is_key(leaf) else {"dtype": str(struct.dtype)}
+    kind = {"prng": str(jax.random.key_impl(leaf))} if is_typed_key(leaf) else {"dtype": str(struct.dtype)}
     return {"shape": list(struct.shape)} | kind
 
 
@@ -60,7 +61,7 @@ def from_json(record: Mapping[str, Any]) -> jax.ShapeDtypeStruct:
 
 def stored_struct(struct: jax.ShapeDtypeStruct) -> jax.ShapeDtypeStruct:
     """What ``to_numpy`` gives for such a leaf."""
-    return jax.eval_shape(jax.random.key_data, struct) if _is_key(struct) else struct
+    return jax.eval_shape(jax.random.key_data, struct) if is_typed_key(struct) else struct
 
 
 @functools.singledispatch
@@ -75,7 +76,7 @@ def _restore_jax_array(like: Any, value: np.ndarray) -> jax.Array:
     # Copies: an array that shared the buffer of `value` could not be donated.
     placed = like.sharding if getattr(like, "committed", like.sharding is not None) else None
     raw = jnp.array(value) if placed is None else jax.device_put(value, placed, may_alias=False)
-    return jax.random.wrap_key_data(raw, impl=_implementation(like)) if _is_key(like) else raw
+    return jax.random.wrap_key_data(raw, impl=key_implementation(like)) if is_typed_key(like) else raw
 
 
 @restore_leaf.register(np.ndarray)
@@ -107,14 +108,3 @@ def restore_tree(like: PyTree, leaves: Mapping[str, Any], name: str = "tree") ->
     if difference is not None:
         raise ValueError(difference)
     return jax.tree.unflatten(jax.tree.structure(like), [restore_leaf(leaf, values[p]) for p, leaf in wanted.items()])
-
-
-def _is_key(leaf: Any) -> bool:
-    return hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-
-
-def _implementation(key: Any) -> str:
-    """The name of a typed key's implementation, of a struct too."""
-    names = []
-    jax.eval_shape(lambda traced: names.append(str(jax.random.key_impl(traced))), key)
-    return names[0]

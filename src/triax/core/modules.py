@@ -11,6 +11,7 @@ from flax import nnx
 from jaxtyping import PyTree
 
 from triax.core import random
+from triax.core.key_types import is_typed_key
 from triax.core.keys import Key, as_typed_key, fold_name
 
 
@@ -88,7 +89,7 @@ def strong_copy(tree: PyTree) -> PyTree:
 
 
 def _strong(leaf: Any) -> jax.Array:
-    if isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+    if is_typed_key(leaf):
         return jnp.copy(leaf)
     return jnp.array(leaf, jax.dtypes.canonicalize_dtype(jnp.result_type(leaf)))
 
@@ -120,10 +121,10 @@ def _reseed(template: Any, rng: Key | None) -> Any:
 
     Counts start at zero.
     """
-    is_alone = sum(jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) for leaf in jax.tree.leaves(template)) == 1
+    is_alone = sum(map(is_typed_key, jax.tree.leaves(template))) == 1
 
     def seed(path: tuple, leaf: Any) -> Any:
-        if not jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+        if not is_typed_key(leaf):
             return jnp.zeros(leaf.shape, leaf.dtype)
         if rng is None:
             raise ValueError("a module with RNG streams needs a key: got rng=None. Pass a jax.random key.")

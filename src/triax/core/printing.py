@@ -11,6 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from triax.core.key_types import is_typed_key
+
 _INDENT = "  "
 
 
@@ -69,7 +71,7 @@ def _(o: Tracer, depth: int) -> str:
 
 @_text.register
 def _(o: jax.Array, depth: int) -> str:
-    if jnp.issubdtype(o.dtype, jax.dtypes.prng_key):
+    if is_typed_key(o):
         return f"Array(shape={o.shape}, dtype={o.dtype})"
     return _summary("Array", np.asarray(o))
 

@@ -9,8 +9,8 @@ from functools import wraps
 from typing import Any, TypeVar
 
 import jax
-import jax.numpy as jnp
 
+from triax.core.key_types import is_typed_key
 from triax.core.threefry import UNROLLED
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -18,15 +18,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 _THREEFRY = "threefry2x32"
 
 
-def _is_typed(key: Any) -> bool:
-    return jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
-
-
 def _can_unroll(key: Any) -> bool:
     """Whether the key is traced, and draws the bits that ``UNROLLED`` does."""
     if not isinstance(key, jax.core.Tracer) or not jax.config.jax_threefry_partitionable:  # type: ignore[attr-defined]
         return False
-    if _is_typed(key):
+    if is_typed_key(key):
         return str(jax.random.key_impl(key)) == _THREEFRY
     return jax.config.jax_default_prng_impl == _THREEFRY  # type: ignore[attr-defined]
 
@@ -48,10 +44,11 @@ def _deriving(derive: F) -> F:
 
     @wraps(derive)
     def unrolled(key: Any, *args: Any, **options: Any) -> Any:
-        if not _can_unroll(key):
+        drawing = _unrolled(key)
+        if drawing is key:
             return derive(key, *args, **options)
-        data = jax.random.key_data(derive(_unrolled(key), *args, **options))
-        return jax.random.wrap_key_data(data, impl=_THREEFRY) if _is_typed(key) else data
+        data = jax.random.key_data(derive(drawing, *args, **options))
+        return jax.random.wrap_key_data(data, impl=_THREEFRY) if is_typed_key(key) else data
 
     return unrolled  # type: ignore[return-value]
 

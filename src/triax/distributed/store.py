@@ -81,10 +81,8 @@ class RayStore:
     def tell(self, method: str, *arguments: Any) -> None:
         """Call it, and then look at how earlier calls went: their errors do not keep it from being told."""
         self._told.append((method, getattr(self._handle, method).remote(*arguments)))
-        while len(self._told) > _TOLD or self._is_done(self._told[0][1]):
+        while self._told and (len(self._told) > _TOLD or self._is_done(self._told[0][1])):
             self._ray.get(self._told.popleft()[1])
-            if not self._told:
-                return
 
     def newer_state(self, version: int, author: str) -> tuple[int, Any]:
         """From the object store, where it is once for each version."""

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int, PyTree
 
+from triax.core.key_types import is_typed_key, key_implementation
 from triax.core.sharding import device_number, per_device, summed
 
 WORDS = "words"
@@ -56,7 +57,7 @@ class _Layout:
         parts: dict[str, list[Array]] = {}
         for leaf, value in zip(self.leaves, self.structure.flatten_up_to(tree), strict=True):
             value = jnp.asarray(value)
-            value = jax.random.key_data(value) if _is_key(value) else value.astype(leaf.dtype)
+            value = jax.random.key_data(value) if is_typed_key(value) else value.astype(leaf.dtype)
             parts.setdefault(leaf.table, []).append(_raw(value, leaf.table).reshape(value.shape[0], -1))
         return {table: jnp.concatenate(columns, axis=1) for table, columns in parts.items()}
 
@@ -146,21 +147,13 @@ def _read(rows: Array, index: Int[Array, "*shape"], start: int, stop: int) -> Ar
     return read(index.reshape(-1)).reshape(*index.shape, stop - start)
 
 
-def _is_key(leaf: Any) -> bool:
-    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-
-
 def _prng_of(leaf: Any) -> str | None:
-    if not _is_key(leaf):
-        return None
-    names: list[str] = []
-    jax.eval_shape(lambda key: names.append(str(jax.random.key_impl(key))), leaf)
-    return names[0]
+    return key_implementation(leaf) if is_typed_key(leaf) else None
 
 
 def _without_keys(leaf: Any) -> Any:
     """Shape and dtype of what is stored of a leaf: of typed keys their data."""
-    return jax.eval_shape(jax.random.key_data, leaf) if _is_key(leaf) else leaf
+    return jax.eval_shape(jax.random.key_data, leaf) if is_typed_key(leaf) else leaf
 
 
 def _table_of(dtype: Any) -> str:

@@ -15,9 +15,10 @@ from triax.networks.arguments import Activation, as_activation, check_rngs
 from triax.networks.containers import Parallel, Sequential
 from triax.networks.distribution_sampler import DistributionSampler
 from triax.networks.feedforward import Dense, LearnedConstant
-from triax.networks.normalizer import Normalizer, example_of
+from triax.networks.normalizer import Normalizer, example_of, has_mean
 from triax.networks.reshaping import Flattener
 from triax.networks.samplers import ActionSampler, NormalTanhSampler
+from triax.spaces import features_of, num_features
 
 
 def make_mlp_layers(
@@ -84,9 +85,9 @@ def make_mlp_actor_critic(  # noqa: PLR0913 (the contract's)
     """An actor and a critic without shared layers, behind a :class:`Normalizer` if ``normalize_obs``.
 
     ``obs_size`` is anything that a normalizer takes: an int, a shape, a space of boxes, a tree of them (which
-    is flattened). ``action_size`` is an int, for a :class:`NormalTanhSampler` with ``min_std`` and
-    ``std_scale``, or a space, for a :class:`DistributionSampler`. ``activation`` is a function or the
-    name of one in :mod:`jax.nn`, such as ``"swish"``.
+    is flattened); or a space with discrete parts, which become one-hots. ``action_size`` is an int, for a
+    :class:`NormalTanhSampler` with ``min_std`` and ``std_scale``, or a space, for a :class:`DistributionSampler`.
+    ``activation`` is a function or the name of one in :mod:`jax.nn`, such as ``"swish"``.
 
     Kernels are uniform, of variance ``initializer_scale / fan_in``, biases zero. The kernel of the actor's
     last layer is ``head_scale`` times that, so that the first policy hardly depends on the observation
@@ -101,6 +102,9 @@ def make_mlp_actor_critic(  # noqa: PLR0913 (the contract's)
     actor_hidden_sizes = _sizes(who, "actor_hidden_sizes", actor_hidden_sizes)
     critic_hidden_sizes = _sizes(who, "critic_hidden_sizes", critic_hidden_sizes)
     activation = as_activation(who, "activation", activation)
+    is_mixed = isinstance(obs_size, gym.Space) and not has_mean(obs_size)
+    encoding = [features_of(obs_size)] if is_mixed else []
+    obs_size = num_features(obs_size) if is_mixed else obs_size
     example = example_of(obs_size)
     width = sum(leaf.size for leaf in jax.tree.leaves(example))
     count = 0 if isinstance(action_size, gym.Space) else check_count(who, "action_size", action_size)
@@ -119,7 +123,7 @@ def make_mlp_actor_critic(  # noqa: PLR0913 (the contract's)
     ends = _with_constant_std(head, action_size) if independent_std else [head]
     adapter = PPOAdapter(Sequential([*body, *ends, sampler]), Sequential(mlp("critic", critic_hidden_sizes, 1, 1.0)))
     is_flat = isinstance(example, jax.ShapeDtypeStruct) and len(example.shape) == 1
-    before = [Normalizer(obs_size)] * normalize_obs + [Flattener()] * (not is_flat)
+    before = [*encoding, *[Normalizer(obs_size)] * normalize_obs, *[Flattener()] * (not is_flat)]
     return Sequential([*before, adapter]) if before else adapter
 
 

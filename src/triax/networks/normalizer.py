@@ -191,3 +191,12 @@ def _(shape: Any) -> Any:
 @example_of.register(gym.spaces.Tuple)
 def _(shape: Any) -> Any:
     return tuple(map(example_of, shape.spaces))
+
+
+def has_mean(space: gym.Space) -> bool:
+    """Whether it is of boxes only, which a normalizer takes as they are."""
+    if isinstance(space, gym.spaces.Dict):
+        return all(map(has_mean, space.spaces.values()))
+    if isinstance(space, gym.spaces.Tuple):
+        return all(map(has_mean, space.spaces))
+    return isinstance(space, gym.spaces.Box)

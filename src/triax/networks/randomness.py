@@ -8,6 +8,7 @@ from flax import nnx
 from jaxtyping import Array
 
 from triax.core import random
+from triax.core.key_types import is_typed_key
 from triax.core.keys import Key, as_typed_key, fold_name
 from triax.networks.arguments import check_rngs
 
@@ -32,7 +33,7 @@ def reseed(module: nnx.Module, rng: Key) -> None:
     streams = nnx.state(module, nnx.RngState)
 
     def seed(path: tuple, leaf: Any) -> Any:
-        if not jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+        if not is_typed_key(leaf):
             return jnp.zeros_like(leaf)
         key = fold_name(as_typed_key(rng), jax.tree_util.keystr(path))
         return random.split(key, leaf.shape) if leaf.shape else key

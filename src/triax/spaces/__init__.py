@@ -5,6 +5,7 @@ from triax.spaces.checks import check_space, describe
 from triax.spaces.decode import batch_decoder, decoder
 from triax.spaces.encode import encoder
 from triax.spaces.encode_batch import batch_encoder
+from triax.spaces.features import features_of, flatten, num_features
 from triax.spaces.freezing import frozen
 from triax.spaces.preprocess import default_preprocessor
 from triax.spaces.sample import safe_sample, sample_batch
@@ -19,7 +20,10 @@ __all__ = [
     "default_preprocessor",
     "describe",
     "encoder",
+    "features_of",
+    "flatten",
     "frozen",
+    "num_features",
     "safe_sample",
     "sample_batch",
 ]

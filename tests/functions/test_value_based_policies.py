@@ -61,6 +61,7 @@ def test_epsilon_is_shared_by_all_and_the_rest_by_the_tied_best(epsilon_greedy, 
 def test_boltzmann_probabilities_are_a_softmax_of_values(boltzmann, temperature):
     boltzmann.temperature = temperature
     np.testing.assert_allclose(probabilities(boltzmann), special.softmax(VALUES / temperature), atol=1e-5)
+    np.testing.assert_allclose(boltzmann.dist_params(s)["logits"], VALUES / temperature, rtol=1e-6)
 
 
 def test_boltzmann_takes_the_networks_own_values():  # section 4: transformed ones

@@ -6,8 +6,10 @@ from triax.core.sealed import Sealed
 
 
 class Base(Sealed):
+    made_of = frozenset({"compiled"})
+
     def __init__(self):
-        self.plain = 1
+        self.plain, self.compiled = 1, 2
 
     @property
     def read_only(self):
@@ -41,3 +43,10 @@ def test_attributes_that_it_has_and_private_ones_may_be_assigned():
     assert (made.plain, made.own, made.checked, made._anything) == (5, 6, 7, 8)
     with pytest.raises(AttributeError):
         made.read_only = 1
+
+
+def test_what_it_is_made_of_stays():
+    made = Derived()
+    with pytest.raises(AttributeError, match=r"Derived\.compiled stays as it was made.*: checked, own, plain\."):
+        made.compiled = 1
+    assert made.compiled == 2

@@ -86,7 +86,7 @@ def test_a_range_is_any_pair_of_numbers(ends):  # F35
     assert v.value_range == (-2.0, 6.0) and all(type(end) is float for end in v.value_range)
 
 
-BAD_RANGES = [(1, -1), (0, 0), (0,), (0, 1, 2), 3.0, "ab", (0, np.inf), (np.nan, 1), ("a", "b"), None]
+BAD_RANGES = [("0", "1"), (1, -1), (0, 0), (0,), (0, 1, 2), 3.0, "ab", (0, np.inf), (np.nan, 1), ("a", "b"), None]
 
 
 @pytest.mark.parametrize("value_range", BAD_RANGES)

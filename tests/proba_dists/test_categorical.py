@@ -31,6 +31,11 @@ def test_matches_scipy():
         np.testing.assert_allclose(DIST.log_proba(PARAMS, X), np.log(p[:, value + 2]), rtol=1e-5)
 
 
+def test_logits_that_are_integers_are_taken_as_floats():
+    X = DIST.preprocess_variate(KEY, np.arange(4) - 2)
+    np.testing.assert_allclose(DIST.log_proba({"logits": np.zeros((4, 5), int)}, X), -np.log(5), rtol=1e-6)
+
+
 def test_constant_offsets_of_the_logits_change_nothing():
     np.testing.assert_allclose(DIST.entropy({"logits": LOGITS + 1e4}), DIST.entropy(PARAMS), rtol=1e-3)
 

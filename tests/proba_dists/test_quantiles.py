@@ -17,13 +17,16 @@ def test_quantiles_are_the_midpoints_of_equal_parts(n):
     np.testing.assert_allclose(fractions, np.tile((edges[1:] + edges[:-1]) / 2, (3, 1)), atol=1e-6)
 
 
-def test_random_fractions_are_independent_and_uniform():
-    """F76: in every column and along every row; not sorted."""
+def test_random_fractions_are_the_order_statistics_of_independent_uniforms():
+    """F76: the k-th of N is Beta(k, N + 1 - k), and a ratio of neighbours says nothing of the larger one (Renyi)."""
     fractions = np.asarray(quantiles_uniform(KEY, 3000, 4))
-    assert fractions.min() >= 0 and fractions.max() < 1
-    for column in fractions.T:
-        assert scipy.stats.kstest(column, "uniform").pvalue > 1e-3
-    assert np.abs(np.corrcoef(fractions.T) - np.eye(4)).max() < 0.09
+    assert np.all(np.diff(fractions) >= 0) and fractions.min() >= 0 and fractions.max() < 1
+    for k, column in enumerate(fractions.T, 1):
+        assert scipy.stats.kstest(column, scipy.stats.beta(k, 5 - k).cdf).pvalue > 1e-3
+    for k in (1, 2, 3):
+        ratio, larger = fractions[:, k - 1] / fractions[:, k], fractions[:, k]
+        assert scipy.stats.kstest(ratio, scipy.stats.beta(k, 1).cdf).pvalue > 1e-3
+        assert abs(np.corrcoef(ratio, larger)[0, 1]) < 0.08
 
 
 def test_random_fractions_depend_on_the_key_alone():

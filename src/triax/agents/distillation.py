@@ -21,6 +21,7 @@ from triax.core import random
 from triax.core.env_arguments import is_like_env
 from triax.core.keys import Key, fold_name
 from triax.core.modules import write_into
+from triax.core.sealed import Sealed
 from triax.core.trees import copy_arrays
 from triax.learning.learner import LossOutput
 from triax.networks import ActionSampler, PPONetworkOutput, StatefulModule, StatefulModuleOutput
@@ -50,7 +51,7 @@ class DistillationExtras(NamedTuple):
     """The student's, if they are logged."""
 
 
-class Distillation:
+class Distillation(Sealed):
     """Minimizes ``KL(teacher || student)`` over the states that the student visits, with memory in both.
 
     The teacher sees the same observations with a carry of its own, reset at the same times. Networks match by
@@ -68,6 +69,8 @@ class Distillation:
 
     Source: Czarnecki et al. 2019, arXiv:1902.02186 (on-policy distillation).
     """
+
+    made_of = frozenset({"config"})
 
     def __init__(
         self,

@@ -20,6 +20,7 @@ from triax.agents.rollout_updates import check_minibatches, descent_of, read_by_
 from triax.core import random
 from triax.core.keys import Key, as_typed_key, fold_name
 from triax.core.modules import write_into
+from triax.core.sealed import Sealed
 from triax.core.trees import copy_arrays
 from triax.learning.learner import LossOutput
 from triax.networks import PPONetworkOutput
@@ -52,7 +53,7 @@ class Minibatch(NamedTuple):
     targets: Targets
 
 
-class PPOAgent:
+class PPOAgent(Sealed):
     """An on-policy agent: a network that gives a ``PPONetworkOutput``, for any actions and rewards that it handles.
 
     A rollout's advantages are estimated once, with the values of the acting network. Minibatches are whole
@@ -70,6 +71,8 @@ class PPOAgent:
     Raises:
         TypeError: ``network`` is neither, for example an environment, which the loop takes; or ``config`` is another.
     """
+
+    made_of = frozenset({"config"})
 
     def __init__(
         self,

@@ -34,6 +34,7 @@ from triax.core import random
 from triax.core.env_arguments import refuse_unmade_env
 from triax.core.keys import Key
 from triax.core.numbers import check_count, check_number
+from triax.core.sealed import Sealed
 from triax.core.trees import copy_arrays
 from triax.functions import BoltzmannPolicy, EpsilonGreedy, Q, StochasticQ
 from triax.learning.trajectories import rows_of
@@ -136,7 +137,7 @@ class QLearningState(NamedTuple):
     hyperparams: Hyperparams
 
 
-class QLearningAgent:
+class QLearningAgent(Sealed):
     """An off-policy agent for ``Discrete`` actions, made of a q-function, a policy on it and a TD rule.
 
     A network with memory learns from sequences that start with the memory that was stored, after a burn-in.
@@ -151,6 +152,8 @@ class QLearningAgent:
         TypeError: the action space is not ``Discrete``, or the network gives something else than ``config.values``.
         ValueError: options that exclude each other.
     """
+
+    made_of = frozenset({"config", "replay"})
 
     def __init__(self, env: Any, config: QLearningConfig | None = None, network: Factory | None = None) -> None:
         refuse_unmade_env("QLearningAgent", env)

@@ -28,6 +28,7 @@ from triax.agents.off_policy import (
 from triax.core import random
 from triax.core.keys import Key
 from triax.core.numbers import check_count, check_number
+from triax.core.sealed import Sealed
 from triax.core.trees import copy_arrays
 from triax.learning import LossOutput
 from triax.reward_tracing import TransitionBatch
@@ -81,7 +82,7 @@ class SACState(NamedTuple):
     hyperparams: Hyperparams
 
 
-class SACAgent:
+class SACAgent(Sealed):
     """An off-policy agent for a bounded ``Box`` or ``Discrete`` actions that likes to stay random.
 
     An update is one step of the critics towards the soft value of the next state, one of the actor up the smallest of
@@ -103,6 +104,8 @@ class SACAgent:
         TypeError: the action space is another one, or a network takes or gives something else.
         ValueError: options that exclude each other.
     """
+
+    made_of = frozenset({"config", "replay"})
 
     def __init__(
         self,

@@ -28,6 +28,7 @@ from triax.core import random
 from triax.core.env_arguments import refuse_unmade_env
 from triax.core.keys import Key
 from triax.core.numbers import check_count, check_number
+from triax.core.sealed import Sealed
 from triax.core.trees import copy_arrays
 from triax.functions.interpolation import interpolate
 from triax.functions.outputs import TreeOutput
@@ -121,7 +122,7 @@ class DeterministicPolicy(StateFunction):
         self._set_up_state(func, env, output, observation_preprocessor=None, random_seed=0)
 
 
-class TD3Agent:
+class TD3Agent(Sealed):
     """An off-policy agent for a bounded ``Box`` whose policy gives one action for each observation.
 
     Actions are uniform until the first update. Networks with memory learn from sequences that start with the memory
@@ -140,6 +141,8 @@ class TD3Agent:
         TypeError: the action space is another one, or a network takes or gives something else.
         ValueError: options that exclude each other.
     """
+
+    made_of = frozenset({"config", "replay"})
 
     def __init__(
         self,

@@ -30,7 +30,8 @@ class ConnectFourEnv(gymnasium.Env):
     An action is a column, 0 to 6. An observation is ``int64[7, 7, 2]`` of zeros and ones: in row 0 the
     columns that take another token, twice; in rows 1 to 6 the board from the top, the tokens of the player to
     move in layer 0 and those of the other in layer 1. After each move the layers swap. No policy knows the
-    mask by itself: let ``func`` add large negative logits where ``S[:, 0, :, 0]`` is 0.
+    mask by itself: let ``func`` add large negative logits where ``S[:, 0, :, 0]`` is 0, and give the function of it
+    ``observation_preprocessor=lambda rng, s: ...`` that keeps ``[batch, 7, 7, 2]``; by default it gets one-hots.
 
     Args:
         opponent: ``None``: two players alternate through ``step``, and the reward is the mover's. Otherwise

@@ -39,6 +39,11 @@ class Approximator(Sealed):
     at once; a Flax module starts with the variables that it has.
     """
 
+    made_of = frozenset(
+        ("observation_space", "action_space", "observation_preprocessor", "observation_postprocessor")
+        + ("action_preprocessor", "value_transform", "value_range", "proba_dist", "decoding", "q", "v", "p", "r")
+    )
+
     kinds: ClassVar[frozenset[str]] = frozenset()
     """What it is, for the predicates ``is_vfunction``, ``is_policy``, ..."""
 

@@ -169,8 +169,7 @@ class SuccessorStateQ(Q):
 
     def _on(self, v: Any, p: Any, r: Any) -> "SuccessorStateQ":
         twin = object.__new__(type(self))
-        vars(twin).update(vars(self))
-        twin.v, twin.p, twin.r = v, p, r
+        vars(twin).update(vars(self) | {"v": v, "p": p, "r": r})
         return twin
 
     def soft_update(self, other: Any, tau: Number) -> None:

@@ -134,8 +134,7 @@ class ValueBasedPolicy(StochasticStateFunction):
 
     def _on(self: P, q: Any) -> P:
         twin = object.__new__(type(self))
-        vars(twin).update(vars(self))
-        twin.q = q
+        vars(twin).update(vars(self) | {"q": q})
         return twin
 
     def soft_update(self, other: Any, tau: Number) -> None:

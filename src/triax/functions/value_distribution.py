@@ -1,10 +1,10 @@
 """Distributions of the return: bins over a value range, or quantiles."""
 
-import math
 from typing import Any
 
 import numpy as np
 
+from triax.core.numbers import check_number
 from triax.functions.decoding import BinnedValueDecoding, QuantileValueDecoding
 from triax.losses.value_transforms import ValueTransform
 from triax.proba_dists import DiscretizedIntervalDist, EmpiricalQuantileDist
@@ -20,10 +20,10 @@ def check_value_range(value_range: Any, *, who: str) -> tuple[float, float]:
     if not isinstance(value_range, tuple | list | np.ndarray) or len(value_range) != 2:
         raise error
     try:
-        low, high = float(value_range[0]), float(value_range[1])
+        low, high = (check_number(who, "value_range", bound) for bound in value_range)
     except (TypeError, ValueError):
         raise error from None
-    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+    if not low < high:
         raise error
     return low, high
 

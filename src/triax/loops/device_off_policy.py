@@ -10,6 +10,7 @@ from jaxtyping import Array, Int
 from triax.agents.off_policy import OffPolicyAgent
 from triax.core import random
 from triax.core.keys import Key, fold_name
+from triax.core.sealed import Sealed
 from triax.core.sharding import (
     Devices,
     check_divides,
@@ -26,7 +27,7 @@ from triax.loops.device_replay import Experience
 from triax.loops.off_policy_core import AXES, OffPolicyConfig, OffPolicyCore, OffPolicyState, StepKeys
 
 
-class DeviceOffPolicy:
+class DeviceOffPolicy(Sealed):
     """Runs an off-policy agent with a JAX environment in one donated, compiled program.
 
     ``init`` fills replay with the warm-up; ``run`` learns. Each compiles once.
@@ -44,6 +45,8 @@ class DeviceOffPolicy:
         ValueError: the warm-up gives no window to learn from, or replay cannot hold it; environments or batches cannot
             be split evenly over the devices, or there are not so many.
     """
+
+    made_of = frozenset({"agent", "config", "env", "num_seeds", "replay"})
 
     def __init__(
         self,

@@ -15,6 +15,7 @@ from triax.agents.interface import Agent, Rollout
 from triax.core.keys import Key, fold_name
 from triax.core.modules import strong_copy
 from triax.core.numbers import check_count
+from triax.core.sealed import Sealed
 from triax.core.sharding import (
     Devices,
     check_divides,
@@ -118,7 +119,7 @@ def _run(
     return jax.lax.fori_loop(0, iterations, one, (state, rows))
 
 
-class DeviceOnPolicy:
+class DeviceOnPolicy(Sealed):
     """Runs an on-policy agent with a JAX environment in one donated, compiled program.
 
     ``init`` raises ``ValueError`` where the environment has an action space and the agent's actions are not of it.
@@ -138,6 +139,8 @@ class DeviceOnPolicy:
     Raises:
         ValueError: environments cannot be split evenly over the devices, or there are not so many.
     """
+
+    made_of = frozenset({"most", "program"})
 
     def __init__(
         self,

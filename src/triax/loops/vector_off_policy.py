@@ -12,6 +12,7 @@ from jaxtyping import Array, PyTree
 
 from triax.agents.off_policy import OffPolicyAgent
 from triax.core.keys import Key, fold_name
+from triax.core.sealed import Sealed
 from triax.core.trees import copy_arrays
 from triax.loops.description import describe_vector_loop
 from triax.loops.device_replay import Experience
@@ -44,7 +45,7 @@ class Acted(NamedTuple):
     """The memory after it."""
 
 
-class VectorOffPolicy:
+class VectorOffPolicy(Sealed):
     """Runs an off-policy agent in a Gymnasium vector environment, or in one environment.
 
     A step makes one compiled call, which stores, learns when that is due, and decides the next action; there is one
@@ -63,6 +64,8 @@ class VectorOffPolicy:
         ValueError: ``config.num_envs`` differs, the warm-up gives no window to learn from, or replay cannot hold it.
         TypeError: ``env`` is no Gymnasium environment, or its spaces are not supported.
     """
+
+    made_of = frozenset({"agent", "config"})
 
     def __init__(
         self, env: gymnasium.Env | VectorEnv, agent: OffPolicyAgent, config: OffPolicyConfig | None = None

@@ -15,6 +15,7 @@ from jaxtyping import Array, Bool, Int, PyTree
 from triax.agents.interface import Agent, Rollout
 from triax.core.keys import Key, fold_name
 from triax.core.modules import strong_copy
+from triax.core.sealed import Sealed
 from triax.loops.action_checks import check_actions
 from triax.loops.description import describe_vector_loop
 from triax.loops.device_on_policy import OnPolicyConfig, OnPolicyState
@@ -52,7 +53,7 @@ class Columns:
             column[step] = value
 
 
-class VectorOnPolicy:
+class VectorOnPolicy(Sealed):
     """Runs an on-policy agent in a Gymnasium vector environment, or in one environment.
 
     ``init`` and ``restore`` raise ``ValueError`` where the agent's actions are not of the environment's action space.
@@ -72,6 +73,8 @@ class VectorOnPolicy:
         ValueError: ``config.num_envs`` differs.
         TypeError: ``env`` is no Gymnasium environment, or its spaces are not supported.
     """
+
+    made_of = frozenset({"agent", "config"})
 
     def __init__(self, env: gymnasium.Env | VectorEnv, agent: Agent, config: OnPolicyConfig | None = None) -> None:
         self._envs = HostEnvs(env, who="VectorOnPolicy")

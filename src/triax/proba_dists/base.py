@@ -248,6 +248,8 @@ def take_leaf(owner: BaseProbaDist, what: str, tree: Any, name: str | None, shap
     if isinstance(tree, Mapping | list | tuple):
         raise ValueError(f"{who}: {what} must be an array; got {type(tree).__name__}.")
     leaf = jnp.asarray(tree)
+    if name is not None and jnp.issubdtype(leaf.dtype, jnp.integer):
+        leaf = leaf.astype(jnp.float32)  # 0 logits mean 0.0
     if leaf.ndim != len(shape) + 1 or leaf.shape[1:] != shape:
         expected = ", ".join(["batch", *map(str, shape)])
         raise ValueError(f"{who}: {what} must have the shape ({expected}); got {leaf.shape}.")

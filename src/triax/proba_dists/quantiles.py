@@ -22,11 +22,11 @@ def quantiles(batch_size: int, num_quantiles: int = 200) -> Float[Array, "batch_
 
 
 def quantiles_uniform(rng: Key, batch_size: int, num_quantiles: int = 32) -> Float[Array, "batch_size num_quantiles"]:
-    """Independent uniform fractions in [0, 1), *not* sorted.
+    """Independent uniform fractions in [0, 1), in ascending order.
 
     Source: Dabney et al. 2018, arXiv:1806.06923, section 3.1.
     """
-    return random.uniform(rng, (batch_size, num_quantiles))
+    return jnp.sort(random.uniform(rng, (batch_size, num_quantiles)), axis=-1)
 
 
 def quantile_cos_embedding(

@@ -202,10 +202,11 @@ def test_human_mode_writes_each_state(capsys):
     assert capsys.readouterr().out.count("0 1 2 3 4 5 6") == 3
 
 
-def test_rendering_without_a_mode_warns():
-    env, _ = played([])
-    with pytest.warns(UserWarning, match="render_mode"):
-        assert env.render() is None
+def test_rendering_without_a_mode_writes_the_board_once_asked(capsys):
+    env, _ = played([3])
+    assert not capsys.readouterr().out
+    assert env.render() is None
+    assert capsys.readouterr().out.count("0 1 2 3 4 5 6") == 1
 
 
 def test_copies_play_on_their_own():

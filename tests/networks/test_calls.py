@@ -9,6 +9,7 @@ from triax.networks import (
     LSTM,
     Container,
     Dense,
+    Normalizer,
     Parallel,
     PopulationGraph,
     Sequential,
@@ -220,3 +221,32 @@ def test_a_container_has_no_other_attributes_made_up():
     net = Forgetful(Dense(2, 2, RNGS))
     assert not hasattr(net, "anything") and not hasattr(net, "names")
     assert str(net).startswith("Forgetful(6 parameters")
+
+
+class Composite(StatefulModule):
+    """Hands its call to the layer inside, and forgets that statistics are learned too."""
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    def __call__(self, state, x, rollout_extras=None):
+        return self.inner(state, x, rollout_extras)
+
+    def initialize_state(self, batch_size):
+        return self.inner.initialize_state(batch_size)
+
+    def reset_state(self, prev_state):
+        return self.inner.reset_state(prev_state)
+
+
+@pytest.mark.parametrize("place", [Composite(Normalizer(2)), Sequential([Composite(Sequential([Normalizer(2)]))])])
+def test_statistics_that_nobody_passes_on_are_refused_when_they_should_be_learned(place):  # F36
+    out = call(place)
+    extras = jax.tree.map(lambda leaf: leaf[None], out.rollout_extras)
+    with pytest.raises(TypeError, match=r"Composite: 'inner.*' learns statistics.*Write update_statistics"):
+        place.update_statistics(extras)
+
+
+def test_a_composite_without_statistics_inside_has_none_to_learn():
+    place = Sequential([Composite(Sequential([Dense(2, 2, RNGS)]))])
+    place.update_statistics(call(place).rollout_extras)

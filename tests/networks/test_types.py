@@ -1,5 +1,9 @@
 """Outputs as pytrees."""
 
+import copy
+from dataclasses import FrozenInstanceError, dataclass, field
+
+import cloudpickle
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -15,6 +19,31 @@ class Pair(JaxDataclass):
 
 class Triple(Pair):
     last: object = 3.0
+
+
+@jax.tree_util.register_pytree_node_class
+@dataclass(frozen=True)
+class Decorated(JaxDataclass):
+    """As contract section 2 writes them."""
+
+    left: object
+    right: object = None
+    notes: dict = field(default_factory=dict)
+
+
+def test_a_class_may_be_decorated_and_registered_by_hand_too():
+    leaves, treedef = jax.tree.flatten(Decorated(1.0, [2.0]))
+    assert leaves == [1.0, 2.0] and treedef.unflatten(leaves) == Decorated(1.0, [2.0])
+    assert Decorated(1.0).notes == {} and Decorated(1.0).notes is not Decorated(1.0).notes
+    assert Decorated(1.0).replace(left=3.0) == Decorated(3.0)
+    with pytest.raises(FrozenInstanceError):
+        Decorated(1.0).left = 2.0  # pyright: ignore[reportAttributeAccessIssue]
+
+
+@pytest.mark.parametrize("cls", [Pair, Decorated])
+def test_copies_and_pickles_are_pytrees_too(cls):
+    for twin in (copy.deepcopy(cls(1.0, 2.0)), cloudpickle.loads(cloudpickle.dumps(cls(1.0, 2.0)))):
+        assert jax.tree.leaves(twin) == [1.0, 2.0]
 
 
 def test_every_field_is_a_child_with_its_name_in_the_path():  # F58

@@ -21,25 +21,16 @@ class PPOAgentConfig:
     """Discount factor."""
     clip_range: float = 0.2
     """How far the ratio of probabilities may move from 1."""
-    value_clip_range: float | None = None
-    """How far values may move from those of the rollout before the critic's loss ignores it; ``None``: anywhere."""
     learning_rate: float = 1e-4
     """Step size of Adam."""
     normalize_advantages: bool = True
     """Advantages of each minibatch get mean 0 and deviation 1."""
-    combine_advantages: bool = False
-    """Every part of the action learns from the sum of the advantages of all rewards, not each from its own."""
-    recompute_advantages: bool = False
-    """Advantages are computed anew, with the critic of then, before each epoch (Andrychowicz et al. 2021,
-    arXiv:2006.05990), instead of once for each rollout."""
     n_epochs: int = 4
     """Passes over each rollout."""
     n_minibatches: int = 4
     """Parts of the environments, one update each: whole trajectories, drawn anew in each epoch."""
     critic_loss_weight: float = 1.0
     """Of the critic's loss beside the actor's."""
-    target_kl: float | None = None
-    """Skip the rest of a rollout's updates once the policy is this far from the old one, in nats; ``None``: never."""
     gradient_clipping: float | None = None
     """Gradients are scaled down to this norm; ``None``: never."""
     weight_decay: bool | float | None = None
@@ -48,6 +39,15 @@ class PPOAgentConfig:
     """What is measured."""
     logging_percentiles: tuple[float, ...] | None = None
     """Of what is measured, besides mean and standard deviation."""
+    combine_advantages: bool = False
+    """Every part of the action learns from the sum of the advantages of all rewards, not each from its own."""
+    value_clip_range: float | None = None
+    """How far values may move from those of the rollout before the critic's loss ignores it; ``None``: anywhere."""
+    target_kl: float | None = None
+    """Skip the rest of a rollout's updates once the policy is this far from the old one, in nats; ``None``: never."""
+    recompute_advantages: bool = False
+    """Advantages are computed anew, with the critic of then, before each epoch (Andrychowicz et al. 2021,
+    arXiv:2006.05990), instead of once for each rollout."""
 
     def __post_init__(self) -> None:
         who = type(self).__name__

@@ -131,10 +131,7 @@ class ConnectFourEnv(gymnasium.Env):
         self._game = decode_game(state_id)
 
     def render(self, *args: Any, **kwargs: Any) -> str | None:
-        """The board as text in mode ``"ansi"``; written to the standard output in mode ``"human"``."""
-        if self.render_mode is None:
-            gymnasium.logger.warn("ConnectFourEnv: render() does nothing without a render_mode. Try 'ansi'.")
-            return None
+        """The board as text in mode ``"ansi"``; otherwise written to the standard output."""
         text = _draw(self._game)
         if self.render_mode == "ansi":
             return text

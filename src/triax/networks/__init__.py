@@ -29,13 +29,14 @@ from triax.networks.types import (
     SizeError,
     StatefulModuleOutput,
 )
-from triax.networks.variational import AR1VariationalBottleneck, VariationalBottleneck
+from triax.networks.variational import AR1State, AR1VariationalBottleneck, VariationalBottleneck
 
 __all__ = [
     "ACTIVATION_KEY",
     "GRU",
     "LRU",
     "LSTM",
+    "AR1State",
     "AR1VariationalBottleneck",
     "ActionSampler",
     "Concat",

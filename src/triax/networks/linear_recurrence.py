@@ -198,6 +198,7 @@ class MinGRU(StatefulModule):
     def __init__(self, in_features: int, hidden_features: int, rngs: nnx.Rngs, **linear_kwargs: Any):
         sizes = check_layer("MinGRU", rngs, in_features=in_features, hidden_features=hidden_features)
         self.in_features, self.hidden_features = in_features, hidden_features = sizes
+        self.out_features = hidden_features
         self.linear = nnx.Linear(in_features, 2 * hidden_features, rngs=rngs, **linear_kwargs)
 
     def __call__(self, state: ModuleState, x: Any, rollout_extras: Any = None) -> StatefulModuleOutput:

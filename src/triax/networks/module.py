@@ -68,7 +68,16 @@ class StatefulModule(nnx.Module, abc.ABC):
         return prev_state
 
     def update_statistics(self, rollout_extras: Any) -> None:
-        """Learn running statistics from the extras of a rollout, leaves ``[time, batch, *features]``."""
+        """Learn running statistics from the extras of a rollout, leaves ``[time, batch, *features]``.
+
+        By default there are none. Raises ``TypeError`` if a module inside has some, which nobody would pass on to it.
+        """
+        learning = ["/".join(map(str, path)) for path, module in nnx.iter_modules(self) if _learns_statistics(module)]
+        if learning:
+            raise TypeError(
+                f"{type(self).__name__}: {learning[0]!r} learns statistics, and nobody passes them on to it. Write "
+                "update_statistics(self, rollout_extras), or make it a Container, which does."
+            )
 
     def unroll(
         self, state: ModuleState, xs: Any, resets: Bool[Array, "time batch"], rollout_extras: Any = None
@@ -112,3 +121,10 @@ def reset_where(module: StatefulModule, state: ModuleState, done: Bool[Array, " 
                 f"the carry{jax.tree_util.keystr(path)} has {list(np.shape(leaf))}."
             )
     return select(done, module.reset_state(state), state)
+
+
+def _learns_statistics(module: nnx.Module) -> bool:
+    """Whether it has statistics of its own: what only passes extras on has modules inside."""
+    if not isinstance(module, StatefulModule) or type(module).update_statistics is StatefulModule.update_statistics:
+        return False
+    return not any(isinstance(inner, StatefulModule) for path, inner in nnx.iter_modules(module) if path)

@@ -21,8 +21,13 @@ from triax.networks.unrolling import check_sequence
 from triax.networks.widths import accepted_width, check_width
 
 
-def plain(output: Any, next_state: ModuleState = (), axes: tuple[int, ...] = ()) -> StatefulModuleOutput:
-    """The output of a layer that has neither loss (zeros of the shape ``axes``) nor metrics nor extras."""
+def plain(output: Any, next_state: ModuleState = (), axes: tuple[int, ...] | None = None) -> StatefulModuleOutput:
+    """The output of a layer that has neither loss nor metrics nor extras.
+
+    The loss is zeros of the shape ``axes``; by default ``[batch]`` with a carry and a scalar without.
+    """
+    if axes is None:
+        axes = next((jnp.shape(leaf)[:1] for leaf in jax.tree.leaves(next_state)), ())
     return StatefulModuleOutput(next_state, output, jnp.zeros(axes), {})
 
 

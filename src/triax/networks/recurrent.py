@@ -61,6 +61,7 @@ class LSTM(StatefulModule):
     ):
         sizes = check_layer("LSTM", rngs, in_features=in_features, hidden_features=hidden_features)
         self.in_features, self.hidden_features = in_features, hidden_features = sizes
+        self.out_features = hidden_features
         gate_fn = as_function("LSTM", "gate_fn", gate_fn)
         activation_fn = as_function("LSTM", "activation_fn", activation_fn)
         self.gates = LSTMGates(Elementwise(gate_fn), Elementwise(activation_fn))
@@ -141,6 +142,7 @@ class GRU(StatefulModule):
     ):
         sizes = check_layer("GRU", rngs, in_features=in_features, hidden_features=hidden_features)
         self.in_features, self.hidden_features = in_features, hidden_features = sizes
+        self.out_features = hidden_features
         gate_fn = as_function("GRU", "gate_fn", gate_fn)
         activation_fn = as_function("GRU", "activation_fn", activation_fn)
         self.gates = GRUGates(Elementwise(gate_fn), Elementwise(activation_fn))

@@ -1,6 +1,7 @@
 """What modules hand to each other: outputs of a step and of an actor-critic, and an error for sizes."""
 
 import dataclasses
+import threading
 from dataclasses import dataclass
 from typing import Any, TypeVar, dataclass_transform
 
@@ -15,19 +16,39 @@ ACTIVATION_KEY = "__activation__"
 """Where a recorder puts a module's output in its metrics."""
 
 
+_REGISTRATION = threading.Lock()
+
+
 @dataclass_transform(frozen_default=True)
 class JaxDataclass:
     """Base of frozen dataclasses that are pytrees: every field is a child, with its name in key paths.
 
-    Fields are not checked when a pytree is rebuilt, so they may hold tracers or placeholders.
+    Fields are not checked when a pytree is rebuilt, so they may hold tracers or placeholders. A subclass may also say
+    ``@dataclass(frozen=True)`` and ``@jax.tree_util.register_pytree_node_class``; it need not.
     """
+
+    _is_registered = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        factories = {name: value for name, value in vars(cls).items() if isinstance(value, dataclasses.Field)}
         dataclass(frozen=True)(cls)
-        jax.tree_util.register_pytree_with_keys(
-            cls, cls._flatten_with_keys, cls.tree_unflatten, flatten_func=JaxDataclass.tree_flatten
-        )
+        for name in ("__setattr__", "__delattr__"):  # a second @dataclass refuses to replace them
+            delattr(cls, name)
+        for name, field in factories.items():  # and would miss these
+            setattr(cls, name, field)
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        """A registered object; classes are registered at their first, when their decorators have been."""
+        if "_is_registered" not in vars(cls):
+            _register(cls)
+        return super().__new__(cls)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}")
+
+    def __delattr__(self, name: str) -> None:
+        raise dataclasses.FrozenInstanceError(f"cannot delete field {name!r}")
 
     @classmethod
     def _names(cls) -> tuple[str, ...]:
@@ -52,6 +73,15 @@ class JaxDataclass:
     def replace(self: D, **kwargs: Any) -> D:
         """A copy with other values in the fields that are named."""
         return dataclasses.replace(self, **kwargs)  # pyright: ignore[reportArgumentType]
+
+
+def _register(cls: type[JaxDataclass]) -> None:
+    with _REGISTRATION:
+        if jax.tree_util.all_leaves([object.__new__(cls)]):
+            jax.tree_util.register_pytree_with_keys(
+                cls, cls._flatten_with_keys, cls.tree_unflatten, flatten_func=JaxDataclass.tree_flatten
+            )
+        cls._is_registered = True
 
 
 class StatefulModuleOutput(JaxDataclass):

@@ -16,6 +16,9 @@ from triax.networks.randomness import key_chain, own_stream, split_keys
 from triax.networks.types import ModuleState, StatefulModuleOutput
 from triax.networks.unrolling import check_sequence
 
+AR1State = dict[str, Array]
+"""The carry of an ``AR1VariationalBottleneck``."""
+
 
 class VariationalBottleneck(StatefulModule):
     r"""A Gaussian code :math:`z = \mu + \sigma \epsilon`, ``[batch, 2 * latent_size] -> [batch,

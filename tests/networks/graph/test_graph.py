@@ -185,7 +185,6 @@ def test_the_cycle_is_named_at_once_without_innocent_nodes():  # F35
         (lambda g: g.connect("a", "q"), r"no node 'q'; there are \['a', 'b'"),
         (lambda g: g.connect("a", "b", delay=-1), "delay of a -> b must be at least 0; got -1"),
         (lambda g: g.connect("a", "b", transform=nnx.relu, delay=1, reciprocal=True), "cannot share a transform"),
-        (lambda g: PopulationGraph(nnx.Rngs(0)).finalize(), "at least one output is needed"),
     ],
 )
 def test_what_cannot_be_built_is_refused(build, message):
@@ -271,3 +270,12 @@ def test_extras_and_carries_of_another_graph_are_refused():
     with pytest.raises(ValueError, match=r"the carry must be like .*with 10 connections; got 0"):
         GRAPH.reset_state(small.initialize_state(2))
     GRAPH.update_statistics(GRAPH(state, obs).rollout_extras)
+
+
+def test_a_graph_without_outputs_runs_and_gives_an_empty_dict():
+    graph = PopulationGraph(nnx.Rngs(0))
+    graph.add_input("a", 2, input_from="x")
+    graph.connect("a", "a", delay=1)
+    graph.finalize()
+    out = graph(graph.initialize_state(3), {"x": jnp.ones((3, 2))})
+    assert out.output == {} and out.next_state is not None

@@ -136,8 +136,6 @@ class PopulationGraph(StatefulModule):
     def finalize(self) -> None:
         """Order the nodes, size the buffers, freeze."""
         self._check_open()
-        if not any(node.output_to is not None for node in self.populations):
-            raise ValueError("PopulationGraph: at least one output is needed; see add_output.")
         self.populations = tuple(
             replace(node, max_outgoing_delay=max((e.delay for e in self.edges if e.src == node.name), default=0))
             for node in self.populations

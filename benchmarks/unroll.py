@@ -5,9 +5,9 @@
 Forward and backward pass (gradient of the parameters) over [time, batch] minibatches, one core is enough. Times are
 milliseconds; variants of one row run alternately, so that a drifting machine hits all of them, and the best of all
 repeats counts. Beside the time of one flat call stands what does not vary: the bytes that the compiled program moves,
-in those of the flat one. ``--check`` exits with 1 where a budget is missed. At large batches a sequence costs about what its
-multiplications cost in either form: a layer without memory gains as much as one flat call does, which depends on
-its activation, and a cell must only not lose.
+in those of the flat one. ``--check`` exits with 1 where a budget is missed. At large batches a sequence costs about
+what its multiplications cost in either form: a layer without memory gains as much as one flat call does, which depends
+on its activation, and a cell must only not lose.
 """
 
 import argparse
@@ -108,7 +108,7 @@ def best_of(variants: dict[str, tuple[Callable[..., Any], tuple]], repeats: int)
     return {name: 1e3 * float(np.min(values)) for name, values in times.items()}
 
 
-def bytes_moved(call: tuple[Callable[..., Any], tuple]) -> float:
+def bytes_moved(call: tuple[Any, tuple]) -> float:
     """By the compiled program, as XLA counts them: the same in every run."""
     function, args = call
     return function.func.lower(*function.args, *args).compile().cost_analysis()["bytes accessed"]

@@ -10,20 +10,23 @@ from .laws import BATCH, TIME, Pure, assert_unroll_equals_stepping, normals, res
 from .nestings import CONTAINERS, LAYERS, Counter, joined, nestings
 
 
-@given(net=nestings(3), resets=reset_patterns(), seed=st.integers(0, 99))
+def check(data, n, time, batch, seed):
+    pure = Pure(Sequential([data.draw(nestings(n)), Counter()]))
+    resets = data.draw(reset_patterns(time, batch))
+    assert_unroll_equals_stepping(pure, normals(seed, time, batch, n), resets)
+
+
+@given(data=st.data(), n=st.integers(2, 4), time=st.integers(4, 8), batch=st.integers(2, 3), seed=st.integers(0, 99))
 @settings(max_examples=4, deadline=None)
-def test_unroll_of_a_random_nesting_equals_stepping(net, resets, seed):
-    pure = Pure(Sequential([net, Counter()]))
-    assert_unroll_equals_stepping(pure, normals(seed, TIME, BATCH, 3), resets)
+def test_unroll_of_a_random_nesting_equals_stepping(data, n, time, batch, seed):
+    check(data, n, time, batch, seed)
 
 
 @pytest.mark.slow
 @given(data=st.data(), n=st.integers(1, 5), time=st.integers(1, 9), batch=st.integers(1, 4), seed=st.integers(0, 99))
 @settings(max_examples=40, deadline=None)
 def test_unroll_equals_stepping_for_random_networks_shapes_and_resets(data, n, time, batch, seed):
-    pure = Pure(Sequential([data.draw(nestings(n)), Counter()]))
-    resets = data.draw(reset_patterns(time, batch))
-    assert_unroll_equals_stepping(pure, normals(seed, time, batch, n), resets)
+    check(data, n, time, batch, seed)
 
 
 @pytest.mark.slow

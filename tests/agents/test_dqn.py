@@ -19,7 +19,7 @@ SMALL = {"hidden": (16,), "learning_starts": 50, "batch_size": 16, "epsilon_step
     [
         pytest.param({}, marks=pytest.mark.slow),
         pytest.param({"double": False}, marks=pytest.mark.slow),
-        {"prioritized": True, "n_step": 3},
+        pytest.param({"prioritized": True, "n_step": 3}, marks=pytest.mark.slow),
     ],
 )
 def test_finds_the_way_on_a_frozen_lake_that_is_not_slippery(options):

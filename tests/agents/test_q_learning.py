@@ -38,7 +38,7 @@ def batch_of(size, seed):
         {"rule": "double", "dueling": True, "alpha": 0.6},
         pytest.param({"rule": "sarsa"}, marks=pytest.mark.slow),
         pytest.param({"rule": "expected_sarsa"}, marks=pytest.mark.slow),
-        {"rule": "soft", "temperature": 0.02},
+        pytest.param({"rule": "soft", "temperature": 0.02}, marks=pytest.mark.slow),
         pytest.param({"values": "quantiles", "num_atoms": 8}, marks=pytest.mark.slow),
         {"values": "bins", "num_atoms": 21, "value_range": (-1.0, 2.0), "rule": "q"},
         pytest.param({"target_every": 20, "tau": 1.0}, marks=pytest.mark.slow),

@@ -124,6 +124,7 @@ def test_a_run_that_is_done_says_how_to_go_on(unbroken, capsys):
     assert len(Run.open(unbroken).record.sessions) == 1
 
 
+@pytest.mark.slow
 def test_a_run_that_reached_its_goal_goes_on_beyond_it_when_told(tmp_path, capsys):
     path = tmp_path / "g"
     assert run("train", "dqn", "CartPole-v1", "--run-dir", path, *QUICK, "--stop-at", "1") == 0

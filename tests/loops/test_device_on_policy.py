@@ -87,6 +87,7 @@ def assert_same(expected, found, atol=0.0):
         np.testing.assert_allclose(np.asarray(a), np.asarray(b), atol=atol)
 
 
+@pytest.mark.slow
 def test_iterations_of_one_call_are_those_of_several():
     loop = small_loop(most=4)
     once, metrics = loop.run(loop.init(KEY), 6)

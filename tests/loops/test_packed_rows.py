@@ -48,7 +48,11 @@ NOISE = {
 }
 
 
-@pytest.mark.parametrize("width, noise", NOISE.values(), ids=NOISE)
+@pytest.mark.parametrize(
+    "width, noise",
+    [pytest.param(*NOISE["Dropout"], marks=pytest.mark.slow), NOISE["VariationalBottleneck"]],
+    ids=NOISE,
+)
 def test_an_agent_whose_memory_holds_keys_learns_on_the_device(width, noise):
     def network(rngs):
         return Sequential([LSTM(5, 4, rngs), noise(rngs), Dense(width, 2, rngs)])

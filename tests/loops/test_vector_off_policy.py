@@ -50,8 +50,10 @@ def sac(env):
     [
         pytest.param(Corridor(), dqn, marks=pytest.mark.slow),
         (Corridor(), partial(dqn, alpha=0.6, n_step=3)),
-        (Recall(), partial(dqn, network=recurrent, alpha=0.6, sequence_length=6, burn_in=2)),
-        (Pendulum(limit=8), sac),
+        pytest.param(
+            Recall(), partial(dqn, network=recurrent, alpha=0.6, sequence_length=6, burn_in=2), marks=pytest.mark.slow
+        ),
+        pytest.param(Pendulum(limit=8), sac, marks=pytest.mark.slow),
     ],
     ids=["uniform", "prioritized n-step", "recurrent", "continuous"],
 )
